@@ -7,6 +7,7 @@ import { sweepStoredResponses } from "./inference/idempotency.ts";
 import { createKeptSweep } from "./inference/kept_responses.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
 import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
+import { createAnsweredConversations } from "./inference/conversations.ts";
 import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
 import { createReasoningModels } from "./upstreams/reasoning.ts";
 import { createTargetHealth } from "./upstreams/target_health.ts";
@@ -124,9 +125,13 @@ export async function createApp(outside: Deps): Promise<App> {
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
   const taken = { deps, holds, prices };
+  const targetHealth = createTargetHealth(deps);
   const payments = { deps, projectCache, recorder, secrets, emit, commit };
   const routes = routeMap({
-    inference: openInference({ ...taken, auth, running, linkFor, refusalReports }, secrets),
+    inference: openInference(
+      { ...taken, auth, running, linkFor, refusalReports, targetHealth },
+      secrets,
+    ),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
     users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
     projects: projectRoutes({ deps, adminGuard, admin, projectCache, revokeWithMade }),
@@ -147,7 +152,7 @@ export async function createApp(outside: Deps): Promise<App> {
     console: consoleRoutes({ ...payments, prices, admin, running, sessions, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
-  const sweepers = [holdSweep, redelivery, sessions, forget, createTargetHealth(deps)];
+  const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth];
   const upkeep = createUpkeep(deps, { topUsers, refusalReports, catalogueRefresh, sweepers });
   const probeSecrets = createProbe(deps.kv, secrets);
   return { fetch: hono.fetch, routes, running, admin, dispatcher, probeSecrets, ...upkeep };
@@ -229,6 +234,8 @@ function openInference(
     InferenceDeps,
     | "findUpstream"
     | "findTargets"
+    | "findUpstreamNamed"
+    | "conversations"
     | "rateLimiter"
     | "reasoningModels"
     | "countOneByOne"
@@ -240,7 +247,8 @@ function openInference(
   secrets: Secrets,
 ) {
   const { deps } = services;
-  const { findUpstream, findTargets } = createUpstreams(deps, secrets);
+  const upstreams = createUpstreams(deps, secrets);
+  const { findUpstream } = upstreams;
   const models = createModels({ deps, findUpstream, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
   const reasoningModels = createReasoningModels(
@@ -249,8 +257,8 @@ function openInference(
   );
   return inferenceRoutes({
     ...services,
-    findUpstream,
-    findTargets,
+    ...upstreams,
+    conversations: createAnsweredConversations(),
     rateLimiter,
     reasoningModels,
     countOneByOne: createCountingQueue(),

@@ -25,6 +25,7 @@ const model = z.string().nullable().meta({
   example: "gpt-4o-mini",
   description: "Null where only the call's hold is known.",
 });
+const upstreamName = text("main", "The name of the upstream.");
 const tokens = (example: number) => z.int().min(0).meta({ example });
 const request = { requestId, walletUserId, model };
 const checkoutSessionId = id("cs_live_a1b2c3", "Stripe's id of the checkout session.");
@@ -213,6 +214,23 @@ export const catalogue = {
   "proxy.request.failed": data("A call failed, or was ended.", {
     ...request,
     errorCode: text("upstream_error"),
+    attempts: z.array(z.object({
+      upstream: upstreamName,
+      model,
+      reason: text("failed", "The kind of the error, or its code."),
+      upstreamCost: amount("0.0021", "What it is known to have cost by the provider's price list.")
+        .nullable(),
+    })).optional().meta({
+      description: "All attempts, in their order, where a route leads to several upstreams.",
+    }),
+  }),
+  "proxy.request.rerouted": data("An upstream failed, and another one was asked.", {
+    ...request,
+    from: upstreamName,
+    fromModel: model,
+    to: text("spare", "The name of the next upstream."),
+    toModel: model,
+    reason: text("rate_limited", "The kind of the error."),
   }),
   "proxy.request.blocked": data("A call was refused by a limit or a policy.", {
     requestId,

@@ -1,23 +1,21 @@
 import { ApiError } from "../base/errors.ts";
 import { zero } from "../base/money.ts";
-import { TimeSlice } from "../base/time_slice.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import type { HoldResult } from "../ledger/hold.ts";
 import { viewBalance } from "../ledger/view.ts";
-import { loadTokenizer, withTokenizerMargin } from "../pricing/tokenizer.ts";
-import { type PricedCall, pricesOnlyUnits } from "../pricing/price.ts";
-import { plausibleUsage } from "../pricing/usage.ts";
+import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import { requireActive } from "../projects/active.ts";
+import { beginCall } from "./ask_targets.ts";
+import type { BoundedTarget } from "./attempt.ts";
 import type { AdmittedCall, InferenceCall, InferenceDeps } from "./call.ts";
 import { callStartedEvents } from "./events.ts";
 import { awaitPrevious, runningRow, type StoredResponse } from "./idempotency.ts";
 import { countForHold } from "./prompt_counting.ts";
-import { boundByBytes, boundMedia, countPrompt, type PromptMedia } from "./prompt_size.ts";
+import { boundByBytes, boundMedia } from "./prompt_size.ts";
 import { pricedCall } from "./priced_call.ts";
-import { type CallQuote, type PromptSize, quoteCall } from "./quote.ts";
+import { type CallQuote, type PromptSize, quoteCall, quoteTarget } from "./quote.ts";
 import type { Permit } from "./rate_limiter.ts";
 import type { Refusal } from "./refuse.ts";
-import { UsageMeter } from "./usage_meter.ts";
 
 /**
  * The outcome of an admission. `settings_moved`: the settings changed and have to be read again.
@@ -62,35 +60,36 @@ async function admitWithPermit(
   call: InferenceCall,
   permit: Permit,
 ): Promise<Admission> {
-  const { format, input, ref, caller: { snapshot: { project } } } = call;
-  const media = boundMedia(format, input, call.terms);
-  // What the prompt refers to may be of any kind.
-  media.tokens += call.hiddenTokens;
-  const priced = pricedCall(input, call.terms, { hasMedia: media.tokens > 0 });
-  const prompt = sizeByBytes(input, media);
+  const { ref, caller: { snapshot: { project } } } = call;
+  const targets = boundTargets(call);
+  const prompt = sizeByBytes(targets);
   for (let previous = call.previous;; previous = await awaitPrevious(services, call)) {
     if (previous?.stored) return { kind: "replayed", stored: previous.stored };
     requireActive(project);
     if (!ref) return unauthorized(project.currency, permit);
     const remains = previous?.remains ?? null;
-    const held = await placeHold(services, { ...call, ref }, { priced, prompt, remains });
+    const held = await placeHold(services, { ...call, ref }, { targets, prompt, remains });
     switch (held.kind) {
       case "marked":
         continue;
       case "count": {
-        const tokens = await countForHold(services, call, { media, most: held.countTo });
+        const { input, media } = widest(targets);
+        const counted = { ...call, input };
+        const tokens = await countForHold(services, counted, { media, most: held.countTo });
         takeCount(prompt, tokens, held.countTo);
         continue;
       }
       case "settings_moved":
         return { kind: "settings_moved" };
       case "held": {
-        const rateLimits = [held.rates, permit.rateLimits];
-        const placed = { ...call, ref, permit, rateLimits, priced };
-        return {
-          kind: "admitted",
-          admitted: admit(services, placed, { quote: held.quote, media, prompt }),
-        };
+        const { quote: { amount, targets: quotes }, rates } = held;
+        const paid = targets.flatMap((target, at) => {
+          const quote = quotes[at];
+          return quote ? [{ ...target, quote }] : [];
+        });
+        const rateLimits = [rates, permit.rateLimits];
+        const placed = { ...call, ref, permit, rateLimits, targets: paid, held: amount, prompt };
+        return { kind: "admitted", admitted: beginCall(services, placed) };
       }
       case "rate_limited":
         return rateLimited(held.rates, held.balance.available, permit);
@@ -108,7 +107,26 @@ async function admitWithPermit(
   }
 }
 
-function sizeByBytes(input: InferenceCall["input"], media: PromptMedia): PromptSize {
+/** Bounds what each target can cost. */
+function boundTargets({ format, targets, hiddenTokens }: InferenceCall): BoundedTarget[] {
+  return targets.map((target) => {
+    const { input, terms } = target;
+    const media = boundMedia(format, input, terms);
+    // What the prompt refers to may be of any kind.
+    media.tokens += hiddenTokens;
+    return { ...target, media, priced: pricedCall(input, terms, { hasMedia: media.tokens > 0 }) };
+  });
+}
+
+/** The target for which the prompt may have the most tokens: its bound holds for all of them. */
+function widest(targets: readonly BoundedTarget[]): BoundedTarget {
+  const boundOf = ({ input, media }: BoundedTarget) =>
+    boundByBytes(input, media) + (media.unknown ?? 0);
+  return targets.reduce((most, other) => boundOf(other) > boundOf(most) ? other : most);
+}
+
+function sizeByBytes(targets: readonly BoundedTarget[]): PromptSize {
+  const { input, media } = widest(targets);
   const { unknown = 0 } = media;
   return { bound: boundByBytes(input, media), counted: null, atLeast: 0, unknown };
 }
@@ -143,54 +161,22 @@ function unauthorized(currency: string, permit: Permit): Admission {
 async function placeHold(
   { holds }: InferenceDeps,
   call: InferenceCall & { ref: AccountRef },
-  { priced, prompt, remains }: {
-    priced: PricedCall;
+  { targets, prompt, remains }: {
+    targets: readonly BoundedTarget[];
     prompt: PromptSize;
     remains: Uint8Array | null;
   },
 ): Promise<HoldResult<CallQuote>> {
-  const { ref, id, idempotency, caller, input, terms } = call;
+  const { ref, id, idempotency, caller } = call;
+  const quotes = targets.map(({ input, terms, priced, reasoning }) =>
+    quoteTarget(input, terms, { priced, prompt, reasons: reasoning.isKnown() })
+  );
   return await holds.place<CallQuote>({
     ref,
     id,
     snapshot: caller.snapshot,
-    quote: quoteCall(input, terms, { priced, prompt, reasons: call.reasoning.isKnown() }),
+    quote: quoteCall(quotes),
     events: callStartedEvents(call),
     mark: idempotency && runningRow(idempotency, { ref, holdId: id, remains }),
   });
-}
-
-async function countInput(
-  { deps: { clock } }: InferenceDeps,
-  { format, input }: InferenceCall,
-  media: PromptMedia,
-  most = Infinity,
-): Promise<number> {
-  const count = await loadTokenizer();
-  return await countPrompt(format, input, { media, count, slice: new TimeSlice(clock), most });
-}
-
-function admit(
-  services: InferenceDeps,
-  call: InferenceCall & Pick<AdmittedCall, "ref" | "permit" | "rateLimits" | "priced">,
-  { quote, media, prompt }: { quote: CallQuote; media: PromptMedia; prompt: PromptSize },
-): AdmittedCall {
-  const unknown = media.unknown ?? 0;
-  const { made } = call.format;
-  const meter = new UsageMeter({
-    hasOutput: !call.format.isPassedOn || made !== undefined,
-    countsTokens: !pricesOnlyUnits(call.terms.price),
-    classes: made,
-    choices: call.input.choices,
-    plausible: plausibleUsage(
-      prompt.bound + unknown,
-      quote.cap * call.input.choices,
-      call.format.readsMoreByTools?.(call.input),
-    ),
-    countInput: (most) => countInput(services, call, media, most),
-    clock: services.deps.clock,
-  });
-  const hasUnknownMedia = unknown > 0;
-  const controller = new AbortController();
-  return { ...call, quote, meter, hasUnknownMedia, isBridged: false, controller };
 }

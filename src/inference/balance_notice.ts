@@ -16,12 +16,12 @@ export interface BalanceNotice {
 /** Prepares the notices of a response, before it begins. */
 export async function createBalanceNotice(
   { linkFor }: InferenceDeps,
-  { quote, caller, user, request, input }: AdmittedCall,
+  { target: { quote }, held, caller, user, request, input }: AdmittedCall,
 ): Promise<BalanceNotice> {
   const { project } = caller.snapshot;
   const limit = parseAmount(project.lowBalance);
   // A program that parses JSON could not use the notice.
-  const mayEndLow = limit !== null && quote.balance - quote.amount < limit && !input.structured;
+  const mayEndLow = limit !== null && quote.balance - held < limit && !input.structured;
   if (!quote.cappedByBalance && !mayEndLow) return { atLength: null, atEnd: null };
   const refused = { reason: "insufficient_funds", trigger: userTrigger(user) } as const;
   const { url } = await linkFor(project, user, refused);

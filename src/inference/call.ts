@@ -14,23 +14,25 @@ import {
   affordableOutput,
   costOfUse,
   type Price,
-  type PricedCall,
   pricesOnlyUnits,
   type Used,
 } from "../pricing/price.ts";
 import { usedUnits } from "../pricing/units.ts";
-import type { ModelTerms, Prices } from "../pricing/terms.ts";
+import type { Prices } from "../pricing/terms.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
-import { UpstreamError, upstreamTimeout } from "../upstreams/errors.ts";
+import { UpstreamError } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
-import type { FindTargets, FindUpstream, Upstream } from "../upstreams/upstreams.ts";
+import type { TargetHealth } from "../upstreams/target_health.ts";
+import type { FindTargets, FindUpstream, FindUpstreamNamed } from "../upstreams/upstreams.ts";
+import type { Attempt, CallTarget, FailedAttempt, PaidTarget } from "./attempt.ts";
+import type { AnsweredConversations } from "./conversations.ts";
 import type { CallEnding } from "./events.ts";
 import type { Format, ModelRequest, ResponseHead } from "./format.ts";
 import type { IdempotencyMark, PreviousCall } from "./idempotency.ts";
 import type { CountingBudget, CountingQueue } from "./prompt_counting.ts";
-import type { CallQuote } from "./quote.ts";
+import type { PromptSize } from "./quote.ts";
 import type { Permit, RateLimiter } from "./rate_limiter.ts";
 import type { RefusalReports } from "./refusal_reports.ts";
 import type { RunningCalls } from "./running.ts";
@@ -45,6 +47,9 @@ export interface InferenceDeps {
   running: RunningCalls;
   findUpstream: FindUpstream;
   findTargets: FindTargets;
+  findUpstreamNamed: FindUpstreamNamed;
+  targetHealth: TargetHealth;
+  conversations: AnsweredConversations;
   prices: Prices;
   reasoningModels: ReasoningModels;
   refusalReports: RefusalReports;
@@ -79,40 +84,45 @@ export interface InferenceCall {
   /** The account that pays; null where a wallet would, and nobody has authorized it. */
   ref: AccountRef | null;
   format: Format;
+  /** The request as its caller sent it, with what it refers to. */
   input: ModelRequest;
-  terms: ModelTerms;
-  upstream: Upstream;
+  /** Where it can be sent, in the order in which they are asked; at least one. */
+  targets: readonly CallTarget[];
+  /** Whether a route of the project leads to them. */
+  isRouted: boolean;
+  /** The user's conversation, where its route keeps it with one target; else null. */
+  conversation: string | null;
   /** The previous response that the request continues; null where it continues none. */
   previousResponse: string | null;
   /** How many of its input items are that conversation, and not the caller's own. */
   historyItems: number;
-  /** Names of tools that were removed from the request, because they have no price. */
-  removedTools: readonly string[];
   /** The most tokens that the prompt has besides the body: what it refers to by id. */
   hiddenTokens: number;
-  /** Whether the model is known to reason in tokens that it does not show, and whether it may. */
-  reasoning: { isKnown(): boolean; isPossible(): boolean };
   idempotency: IdempotencyMark | null;
   /** What was stored under its idempotency key when it arrived. */
   previous: PreviousCall | null;
 }
 
 /** A call whose hold is written. */
-export interface AdmittedCall extends InferenceCall {
+export interface AdmittedCall extends InferenceCall, Attempt {
   ref: AccountRef;
   permit: Permit;
   /** The state of the rate limits that apply to it. */
   rateLimits: readonly RateLimitState[];
-  /** What its price is bounded by. */
-  priced: PricedCall;
-  quote: CallQuote;
-  /** The prompt has files whose size only the provider knows. */
-  hasUnknownMedia: boolean;
-  meter: UsageMeter;
-  /** Whether a bridge has sent the call, so that the upstream keeps no response. */
-  isBridged: boolean;
-  /** Aborts the upstream's call; the reason is the error that the caller gets. */
-  controller: AbortController;
+  /** Those that the hold covers. */
+  targets: readonly PaidTarget[];
+  /** What is held, whichever of them answers. */
+  held: Amount;
+  /** The prompt's size, as it was bounded for the hold. */
+  prompt: PromptSize;
+  /** Attempts before the current one, which have failed. */
+  failed: FailedAttempt[];
+  /** Those that have not been asked. */
+  untried: PaidTarget[];
+  /** When the last attempt has to be over, by the clock's `elapsed`. */
+  until: number;
+  /** A part of a response has been sent: no other target may be asked. */
+  hasBegun: boolean;
 }
 
 /** Identifies a response where its upstream does not. */
@@ -123,9 +133,21 @@ export function responseHead(
   return { id: id.replace("req_", format.idPrefix), created, model: input.model };
 }
 
-/** The header that names the tools which were removed from the request. */
-export function removedHeaders({ removedTools }: InferenceCall): HeaderList {
-  return removedTools.length > 0 ? { "x-service-removed-tools": removedTools.join(", ") } : {};
+/** Headers that tell who answered, after how many attempts, and which tools were removed. */
+export function targetHeaders({ target, failed, isRouted }: AdmittedCall): HeaderList {
+  const { removedTools, upstream } = target;
+  if (!isRouted && removedTools.length === 0) return {};
+  const removed = removedTools.length > 0
+    ? { "x-service-removed-tools": removedTools.join(", ") }
+    : {};
+  if (!isRouted) return removed;
+  const attempts = String(failed.length + 1);
+  return { ...removed, "x-service-upstream": upstream.name, "x-service-attempts": attempts };
+}
+
+/** The error with these headers. */
+export function withTargetHeaders(error: unknown, call: AdmittedCall): unknown {
+  return error instanceof ApiError && call.isRouted ? error.with(targetHeaders(call)) : error;
 }
 
 /**
@@ -150,17 +172,9 @@ export function watchCall(services: InferenceDeps, call: AdmittedCall): () => vo
   });
   return () => {
     stop();
+    call.stopTimers();
     call.permit.release();
   };
-}
-
-/** Aborts the call at the upstream's deadline, unless the returned function is called before. */
-export function startDeadline({ deps }: InferenceDeps, { controller }: AdmittedCall): () => void {
-  const { upstreamTimeoutMs } = deps.config;
-  return deps.clock.after(
-    upstreamTimeoutMs,
-    () => controller.abort(upstreamTimeout(`no response within ${upstreamTimeoutMs} ms`)),
-  );
 }
 
 /** What a call costs, and by which price. */
@@ -182,14 +196,14 @@ export function billOf(
   call: AdmittedCall,
   usage: TokenUsage,
 ): CallBill {
-  const { meter, input, quote, receivedAt: at, caller: { snapshot: { project } } } = call;
+  const { meter, target: { input, terms, model, target: { place } } } = call;
+  const { held, receivedAt: at, caller: { snapshot: { project } } } = call;
   const { toolCalls, searchContext, serviceTier, statedCost } = meter.extras;
-  const requested = input.model;
-  const served = meter.servedModel ?? requested;
+  const served = meter.servedModel ?? model;
   // Units are priced by the request: a served model may have no price for them.
-  const { price, listPrice } = served === requested || input.units
-    ? call.terms
-    : prices.servedTerms(project, { requested, served, terms: call.terms, at });
+  const { price, listPrice } = served === model || input.units
+    ? terms
+    : prices.servedTerms(project, { requested: model, served, terms, place, at });
   const used: Used = {
     counts: usage,
     toolCalls,
@@ -203,7 +217,7 @@ export function billOf(
   };
   const isStated = price.statedPercent !== null && statedCost !== null;
   let cost = costOfUse(price, used);
-  if (isStated && cost > statedAlways && cost > statedFactor * quote.amount) {
+  if (isStated && cost > statedAlways && cost > statedFactor * held) {
     used.statedCost = null;
     cost = costOfUse(price, used);
   }
@@ -213,16 +227,15 @@ export function billOf(
 }
 
 /** Whether output may have used up the hold: compares lengths only, and is mostly false. */
-export function mayExceedHold({ meter, quote, input }: AdmittedCall): boolean {
+export function mayExceedHold({ meter, target: { quote }, input }: AdmittedCall): boolean {
   return !meter.surelyWithin(quote.cap * input.choices);
 }
 
 /** Whether our own count says that the output has used up the hold. */
-export async function exceedsHold({ meter, quote, priced }: AdmittedCall): Promise<boolean> {
+export async function exceedsHold({ meter, held, target }: AdmittedCall): Promise<boolean> {
   const input = inputTokensOf(await meter.usage());
   const output = await meter.countOutput();
-  const spendable = quote.amount;
-  return output >= affordableOutput(priced, { spendable, input, choices: 1 });
+  return output >= affordableOutput(target.priced, { spendable: held, input, choices: 1 });
 }
 
 /** Returns the ending of a call that failed with this error. */
@@ -250,7 +263,8 @@ export function usageBody(
  * produced.
  */
 export function abortPolicy(call: AdmittedCall): "estimate" | "drain" {
-  const { terms, upstream, input } = call;
-  const hides = input.asksReasoning || call.reasoning.isPossible() || call.hasUnknownMedia;
+  const { terms, upstream, input, reasoning, media } = call.target;
+  const hasUnknownMedia = (media.unknown ?? 0) > 0;
+  const hides = input.asksReasoning || reasoning.isPossible() || hasUnknownMedia;
   return terms.onAbort ?? upstream.onAbort ?? (hides ? "drain" : "estimate");
 }

@@ -14,6 +14,7 @@ import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import { modelNotFound, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import type { InferenceDeps } from "./call.ts";
+import { withModel } from "./call_targets.ts";
 import { callerDisconnectedEarly } from "./disconnect.ts";
 import type { Format, ModelRequest } from "./format.ts";
 import { passedHeaders } from "./forward.ts";
@@ -86,7 +87,7 @@ interface AskedCount {
 
 /** Throws 400, 403 and 404 as a call with this body would. */
 async function readAsked(
-  { prices, deps: { clock } }: InferenceDeps,
+  { prices, findTargets, deps: { clock } }: InferenceDeps,
   { format, readRequest }: CountEndpoint,
   { incoming: { request, inTime, bodies }, caller }: { incoming: Incoming; caller: Caller },
 ): Promise<AskedCount> {
@@ -97,7 +98,10 @@ async function readAsked(
   const input = readRequest(value, { bytes, fields: { unknown, allowed } });
   requireActive(project);
   requireModel(key, input.model);
-  const terms = prices.terms(project, input.model, clock.now());
+  const { targets: [target] } = await findTargets(project, input.model);
+  const { place = null, model = input.model } = target ?? {};
+  const asked = input.model;
+  const terms = prices.targetTerms(project, { asked, model, place, at: clock.now() });
   if (!terms) throw modelNotFound(input.model);
   const covers = coverageOf(terms);
   const toolCallsMax = terms.maxToolCalls ?? toolCallsHeld;
@@ -110,7 +114,7 @@ async function readAsked(
 const notServed = new Error("the upstream does not count tokens");
 
 /** Counts by asking upstreams; null where one is known not to count. */
-function createUpstreamCounter({ deps, findUpstream }: InferenceDeps, endpoint: CountEndpoint) {
+function createUpstreamCounter({ deps, findTargets }: InferenceDeps, endpoint: CountEndpoint) {
   const { format, upstreamPath, writeBody, readCount } = endpoint;
   const withoutCounting = new WeakSet<Upstream["knownDialects"]>();
   // Behind the second, `callUpstream` would try another format.
@@ -144,8 +148,9 @@ function createUpstreamCounter({ deps, findUpstream }: InferenceDeps, endpoint: 
 
   return async (asked: AskedCount): Promise<number | null> => {
     const { caller: { snapshot: { project } }, input, request } = asked;
-    const upstream = await findUpstream(project, input.model);
-    if (!upstream) throw noUpstream(deps.config);
+    const { targets: [target] } = await findTargets(project, input.model);
+    if (!target) throw noUpstream(deps.config);
+    const { upstream, model } = target;
     const speaks = upstream.formats?.includes(format.name) ?? true;
     if (!speaks || withoutCounting.has(upstream.knownDialects)) return null;
     const controller = new AbortController();
@@ -157,7 +162,8 @@ function createUpstreamCounter({ deps, findUpstream }: InferenceDeps, endpoint: 
     const onDisconnect = () => controller.abort(callerDisconnectedEarly);
     request.signal.addEventListener("abort", onDisconnect);
     try {
-      return await ask(upstream, asked, controller.signal);
+      const there = { ...asked, input: withModel(input, model) };
+      return await ask(upstream, there, controller.signal);
     } catch (error) {
       if (error !== notServed) throw error;
       withoutCounting.add(upstream.knownDialects);

@@ -1,5 +1,8 @@
+import { formatAmount } from "../base/money.ts";
 import { type AccountRef, walletUserOf } from "../ledger/account.ts";
 import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
+
+import type { AdmittedCall } from "./call.ts";
 
 /** How a call ended, as its events report it. */
 export type CallEnding =
@@ -48,8 +51,33 @@ export function callStartedEvents(call: PaidCall): NewEvent[] {
   ];
 }
 
-/** The event of a call that has ended. */
-export function callEndedEvent(call: PaidCall, ending: CallEnding): NewEvent {
+/** A call that has ended, with its attempts. */
+export type EndedCall = PaidCall & Pick<AdmittedCall, "isRouted" | "target" | "failed">;
+
+/** The events of a call that has ended: each change of its target, and the ending. */
+export function callEndedEvents(call: EndedCall, ending: CallEnding): NewEvent[] {
+  if (!call.isRouted) return [callEndedEvent(call, ending)];
+  const { id: requestId, input: { model }, failed } = call;
+  const walletUserId = walletUserOf(call.ref);
+  const about = aboutRequest(call);
+  const rerouted = failed.map(({ target, error }, at) => {
+    const next = failed[at + 1]?.target ?? call.target;
+    const data = {
+      requestId,
+      walletUserId,
+      model,
+      from: target.upstream.name,
+      fromModel: target.model,
+      to: next.upstream.name,
+      toModel: next.model,
+      reason: error.kind,
+    };
+    return newEvent("proxy.request.rerouted", about, data);
+  });
+  return [...rerouted, callEndedEvent(call, ending)];
+}
+
+function callEndedEvent(call: EndedCall, ending: CallEnding): NewEvent {
   const { id: requestId, input: { model } } = call;
   const walletUserId = walletUserOf(call.ref);
   const about = aboutRequest(call);
@@ -60,8 +88,23 @@ export function callEndedEvent(call: PaidCall, ending: CallEnding): NewEvent {
     case "canceled":
       return newEvent("proxy.request.canceled", about, data);
     case "failed":
-      return newEvent("proxy.request.failed", about, { ...data, errorCode: ending.errorCode });
+      return newEvent("proxy.request.failed", about, {
+        ...data,
+        errorCode: ending.errorCode,
+        ...(call.isRouted ? { attempts: attemptsOf(call, ending) } : {}),
+      });
   }
+}
+
+function attemptsOf({ target, failed }: EndedCall, { errorCode }: { errorCode: string }) {
+  const last = { target, reason: errorCode, upstreamCost: null };
+  const before = failed.map(({ error: { kind: reason }, ...rest }) => ({ ...rest, reason }));
+  return [...before, last].map(({ target: { upstream, model }, reason, upstreamCost }) => ({
+    upstream: upstream.name,
+    model,
+    reason,
+    upstreamCost: upstreamCost && formatAmount(upstreamCost),
+  }));
 }
 
 /** Why calls were refused, and how many. */

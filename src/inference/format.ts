@@ -11,6 +11,7 @@ import type { SearchContextSize } from "../pricing/price_level.ts";
 import type { UnitPrice, UnitPrices, Units } from "../pricing/units.ts";
 import type { FormBytes, FormFile } from "../base/form_body.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
+import type { Conversation } from "./conversations.ts";
 import type { BalanceNotice } from "./balance_notice.ts";
 import type { LastReport, UsageMeter } from "./usage_meter.ts";
 
@@ -331,6 +332,8 @@ export interface Format {
   ): FittedRequest;
   /** What the request refers to by id. The pipeline checks that it is the account's own. */
   referencesOf?(request: ModelRequest): readonly KeptReference[];
+  /** The conversation that the request belongs to; absent or null where it belongs to none. */
+  conversationOf?(request: ModelRequest): Conversation | null;
   /** The input items of the request, in which its references are replaced already. */
   inputItems?(request: ModelRequest): readonly Json[];
   /** The request with what it refers to in place of the references. */

@@ -1,4 +1,4 @@
-import type { UpstreamRequest, UpstreamResponse } from "../deps.ts";
+import type { UpstreamResponse } from "../deps.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import { callUpstream } from "../upstreams/client.ts";
 import { endpointNotServed } from "../upstreams/errors.ts";
@@ -10,12 +10,9 @@ export interface Forwarded extends UpstreamResponse {
   bridge: Bridge | null;
 }
 
-/** Sends an admitted call to its upstream, by a bridge where that does not speak the format. */
-export async function forward(
-  call: AdmittedCall,
-  onSend?: UpstreamRequest["onSend"],
-): Promise<Forwarded> {
-  const { format, input, upstream, quote: { cap }, meter, id, request, telemetry } = call;
+/** Sends the call to the target of the current attempt, by a bridge where that does not speak the format. */
+export async function forward(call: AdmittedCall): Promise<Forwarded> {
+  const { format, target: { input, upstream, quote: { cap } }, meter, id, request } = call;
   const { bridges = [] } = format;
   const bridgeTo = (name: string) => bridges.find((bridge) => bridge.format.name === name) ?? null;
   const formatOf = (name: string) => bridgeTo(name)?.format ?? format;
@@ -35,8 +32,8 @@ export async function forward(
       ...(dialect.format === format.name ? passedHeaders(format, request) : {}),
     }),
     signal: call.controller.signal,
-    onSend,
-  }, telemetry.span);
+    onSend: (sent) => void (meter.promptSent = sent),
+  }, call.telemetry.span);
   const bridge = bridgeTo(dialect.format);
   call.isBridged = bridge !== null;
   return { ...response, bridge };

@@ -13,6 +13,7 @@ import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import { endpointNotServed, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import type { InferenceDeps } from "./call.ts";
+import { withModel } from "./call_targets.ts";
 import { callerDisconnected } from "./disconnect.ts";
 import type { FieldPolicy } from "./format.ts";
 import { rateHeaders, rateLimitedError, withRateHeaders } from "./rate_limiter.ts";
@@ -140,13 +141,15 @@ function userIfAny({ caller, incoming: { request }, input, path }: FreeCall): st
 
 /** The upstream's response, which is a JSON object. */
 async function ask(
-  { deps, findUpstream }: InferenceDeps,
+  { deps, findTargets }: InferenceDeps,
   { format, incoming: { request }, caller, input }: FreeCall,
   id: string,
 ): Promise<Uint8Array> {
   const { project } = caller.snapshot;
-  const upstream = await findUpstream(project, input.model ?? "");
-  if (!upstream) throw noUpstream(deps.config);
+  const { targets: [target] } = await findTargets(project, input.model ?? "");
+  if (!target) throw noUpstream(deps.config);
+  const { upstream } = target;
+  const there = input.model === null ? input : withModel(input, target.model);
   const controller = new AbortController();
   const { upstreamTimeoutMs } = deps.config;
   const stopDeadline = deps.clock.after(
@@ -158,7 +161,7 @@ async function ask(
   try {
     const { signal } = controller;
     const { response } = await callUpstream(
-      upstreamCall({ format, input, upstream, id, signal }),
+      upstreamCall({ format, input: there, upstream, id, signal }),
       null,
     );
     const bytes = await readUpstreamBody(response.body, responseBytesMax, signal);

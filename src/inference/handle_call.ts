@@ -7,13 +7,19 @@ import { findAccount } from "../ledger/authorization.ts";
 import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
-import { modelNotFound, noUpstream, pricedOtherwise } from "../upstreams/errors.ts";
+import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
+import type { Target } from "../upstreams/upstreams.ts";
 import { type Admission, admitCall } from "./admit.ts";
-import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
+import {
+  inOrder,
+  prepareTargets,
+  type PricedTargets,
+  pricedTargets,
+  withUpstream,
+} from "./call_targets.ts";
+import { failedEnding, type InferenceCall, type InferenceDeps, withTargetHeaders } from "./call.ts";
 import { callBlockedEvent } from "./events.ts";
-import type { FittedRequest, Format, KeptReference, ModelRequest } from "./format.ts";
-import { pricesOnlyUnits } from "../pricing/price.ts";
-import type { ModelTerms } from "../pricing/terms.ts";
+import type { Format, KeptReference, ModelRequest } from "./format.ts";
 import {
   awaitPrevious,
   idempotencyMark,
@@ -23,7 +29,6 @@ import {
 import { resolveReferences } from "./kept_responses.ts";
 import { requireKeyBudget } from "../projects/key_budget.ts";
 import { requireModel } from "../projects/key_models.ts";
-import { coverageOf, toolCallsHeld } from "./priced_call.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
 import { refuse, refuseRateError } from "./refuse.ts";
 import { streamResponse } from "./stream_response.ts";
@@ -145,7 +150,7 @@ async function respond(
         ? streamResponse(services, admitted)
         : wholeResponse(services, admitted);
       return await responding.catch((error) => {
-        throw withRateHeaders(error, admitted.rateLimits);
+        throw withRateHeaders(withTargetHeaders(error, admitted), admitted.rateLimits);
       });
     }
   }
@@ -158,12 +163,11 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
 }
 
 type Continued = "hiddenTokens" | "previousResponse" | "historyItems";
-type AddedLater = "removedTools" | Continued;
 
 /** A call as far as the request alone decides it. */
 type ReadCall = Omit<
   InferenceCall,
-  "terms" | "upstream" | "reasoning" | "ref" | "previous" | AddedLater
+  "targets" | "isRouted" | "conversation" | "ref" | "previous" | Continued
 >;
 
 function readCall(
@@ -203,52 +207,53 @@ function readCall(
 }
 
 /**
- * Adds price, upstream and account. Throws 403 for a key that may not call the model or has used up
- * its budget, 404 for a model without a price, 400 for what its price does not cover, 502 for no
- * upstream.
+ * Adds targets with their prices, and the account. Throws 403 for a key that may not call the model
+ * or has used up its budget, 404 for a model without a price, 400 for what its price does not
+ * cover, 502 for no upstream.
  */
 async function completeCall(
   services: InferenceDeps,
   read: ReadCall,
   previous: PreviousCall | null,
 ): Promise<InferenceCall> {
-  const { deps, findUpstream, prices, reasoningModels } = services;
-  const { caller, format, input, user, telemetry, receivedAt } = read;
+  const { deps, findTargets } = services;
+  const { caller, input, user, telemetry } = read;
   const { key, snapshot: { project } } = caller;
   const { model } = input;
   requireModel(key, model);
   if (key.budget !== null) {
     await requireKeyBudget(deps.kv, { ...key, projectId: project.id }, null);
   }
-  const terms = prices.terms(project, model, receivedAt);
-  if (!terms) {
-    await reportUnpriced(services, read);
-    throw modelNotFound(model);
-  }
-  if (!format.made && pricesOnlyUnits(terms.price)) throw pricedOtherwise(model);
-  const { whole, ...continued } = await withReferences(deps, read);
-  const { request: fitted, removedTools } = fitToPrice(read, whole, terms);
-  format.requirePriced(fitted, coverageOf(terms), project.allowedFields);
+  const { route, targets: found } = await findTargets(project, model);
+  const priced = await requirePrices(services, read, found);
+  const { whole, upstream, ...continued } = await withReferences(deps, read);
+  const call = { ...read, input: whole };
+  const targets = await prepareTargets(services, call, withUpstream(priced, upstream));
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
-  const upstream = await findUpstream(project, model);
-  if (!upstream) throw noUpstream(deps.config);
-  const ref = await findAccount(deps.kv, project, user);
-  await reasoningModels.load(upstream.url, model);
-  const reasoning = {
-    isKnown: () => terms.reasoning ?? reasoningModels.reasons(upstream.url, model),
-    isPossible: () => terms.reasoning ?? reasoningModels.mayReason(upstream.url, model),
-  };
   return {
-    ...read,
-    input: fitted,
-    terms,
-    upstream,
-    removedTools,
+    ...call,
+    ...await inOrder(services, call, { route, targets }),
+    isRouted: route !== null,
     ...continued,
-    reasoning,
-    ref,
+    ref: await findAccount(deps.kv, project, user),
     previous,
   };
+}
+
+/** Adds prices. Throws 404 where no target has one, and 502 where there is no target. */
+async function requirePrices(
+  services: InferenceDeps,
+  read: ReadCall,
+  targets: readonly Target[],
+): Promise<PricedTargets> {
+  const { deps, prices } = services;
+  const { caller: { snapshot: { project } }, input: { model }, receivedAt } = read;
+  const priced = pricedTargets(services, read, targets);
+  if (priced.length > 0) return priced;
+  const isPriced = targets.length === 0 && prices.terms(project, model, receivedAt) !== null;
+  if (isPriced) throw noUpstream(deps.config);
+  await reportUnpriced(services, read);
+  throw modelNotFound(model);
 }
 
 function isPreviousResponse({ param }: KeptReference): boolean {
@@ -259,29 +264,17 @@ function isPreviousResponse({ param }: KeptReference): boolean {
 async function withReferences(
   deps: InferenceDeps["deps"],
   { format, input, user, caller: { snapshot } }: ReadCall,
-): Promise<Pick<InferenceCall, Continued> & { whole: ModelRequest }> {
+): Promise<Pick<InferenceCall, Continued> & { whole: ModelRequest; upstream: string | null }> {
   const references = format.referencesOf?.(input) ?? [];
   const whose = { projectId: snapshot.project.id, user };
-  const { hiddenTokens, kept } = await resolveReferences(deps, whose, references);
+  const { hiddenTokens, kept, upstream } = await resolveReferences(deps, whose, references);
   return {
+    upstream,
     whole: kept && format.withKept ? format.withKept(input, kept) : input,
     hiddenTokens,
     previousResponse: references.find(isPreviousResponse)?.id ?? null,
     historyItems: kept?.history.length ?? 0,
   };
-}
-
-function fitToPrice(
-  { format, caller }: ReadCall,
-  input: ModelRequest,
-  terms: ModelTerms,
-): FittedRequest {
-  if (!format.fitToPrice) return { request: input, removedTools: [] };
-  return format.fitToPrice(input, {
-    covers: coverageOf(terms),
-    allowed: caller.snapshot.project.allowedFields,
-    toolCallsMax: terms.maxToolCalls ?? toolCallsHeld,
-  });
 }
 
 /** A request for a model without a price: its owner may have forgotten one. */

@@ -32,6 +32,8 @@ export interface KeptRow {
   items: readonly string[];
   /** Whether we keep the turn, because the upstream keeps nothing. */
   hasTurn?: true;
+  /** The name of the upstream that keeps it; absent for the project's usual one. */
+  upstream?: string;
   /** In milliseconds since 1970. */
   expiresAt: number;
 }
@@ -50,6 +52,8 @@ export interface KeptResponse {
   ref: AccountRef;
   kept: KeptIds;
   usage: TokenUsage;
+  /** The name of the upstream that gave it; null for the project's usual one. */
+  upstream: string | null;
   /** The request's part of the turn; null where the upstream keeps the response itself. */
   turn: { previous: string | null; input: readonly Json[] } | null;
 }
@@ -60,7 +64,10 @@ const idCharsMax = 256;
 const turnsMax = 200;
 
 /** Remembers, with the charge, that a response's ids belong to its user. */
-export function rememberResponse(tx: AccountTx, { ref, kept, usage, turn }: KeptResponse): void {
+export function rememberResponse(
+  tx: AccountTx,
+  { ref, kept, usage, upstream, turn }: KeptResponse,
+): void {
   const { projectId, user } = ref;
   const { response } = kept;
   if (response === "" || response.length > idCharsMax) return;
@@ -79,6 +86,7 @@ export function rememberResponse(tx: AccountTx, { ref, kept, usage, turn }: Kept
   const tokens = outputTokens + bounded(inputTokensOf(usage));
   const row: KeptRow = { user, response, tokens, outputTokens, items, expiresAt };
   if (hasTurn) row.hasTurn = true;
+  else if (upstream !== null) row.upstream = upstream;
   const bytes = toBytes(row);
   tx.add(keptIdKey(projectId, response), bytes);
   for (const id of items) tx.add(keptIdKey(projectId, id), bytes);
@@ -91,9 +99,11 @@ export interface ResolvedReferences {
   hiddenTokens: number;
   /** What has to be sent with the request; null where the upstream keeps it. */
   kept: KeptItems | null;
+  /** The name of the upstream that keeps it; null for any. */
+  upstream: string | null;
 }
 
-const noReferences: ResolvedReferences = { hiddenTokens: 0, kept: null };
+const noReferences: ResolvedReferences = { hiddenTokens: 0, kept: null, upstream: null };
 
 /**
  * Finds what the ids in a user's request stand for. Throws 400, as OpenAI does, for an id that is
@@ -113,12 +123,14 @@ export async function resolveReferences(
   const turns: string[] = [];
   let previous: string | null = null;
   let hiddenTokens = 0;
+  let upstream: string | null = null;
   for (const [at, reference] of references.entries()) {
     const found = ids[at];
     const isOwn = found && found.user === user && found.expiresAt > clock.now() &&
       (reference.kind === "response") === (found.response === reference.id);
     if (!isOwn) throw unknownReference(reference);
     const { response } = found;
+    upstream ??= found.upstream ?? null;
     if (found.hasTurn) turns.push(response);
     if (found.hasTurn && reference.param === "previous_response_id") previous = reference.id;
     // An item's tokens are those of the response that it is a part of.
@@ -127,8 +139,8 @@ export async function resolveReferences(
     if (!found.hasTurn && !counted.has(part)) hiddenTokens += tokens;
     counted.add(part);
   }
-  if (turns.length === 0) return { hiddenTokens, kept: null };
-  return { hiddenTokens, kept: await readKept(kv, projectId, { previous, turns }) };
+  if (turns.length === 0) return { hiddenTokens, kept: null, upstream };
+  return { hiddenTokens, kept: await readKept(kv, projectId, { previous, turns }), upstream };
 }
 
 /** A response of a user's own; null for one that is unknown or another user's. */

@@ -30,7 +30,7 @@ export function createKeptHandler(
 ): Handler {
   return async (incoming) => {
     const { request, requestId } = incoming;
-    const { auth, deps, rateLimiter, findUpstream } = services;
+    const { auth, deps, rateLimiter, findUpstreamNamed } = services;
     const caller = await auth.caller(request, "chat");
     const { key, snapshot: { project } } = caller;
     const segment = reservedUsers && incoming.path.split("/")[2];
@@ -44,7 +44,7 @@ export function createKeptHandler(
       const kept = await findKeptResponse(deps, { projectId: project.id, user }, id);
       if (!kept) throw responseNotFound(id);
       if (kept.hasTurn) throw notKeptByUpstream(id, method);
-      const upstream = await findUpstream(project, "");
+      const upstream = await findUpstreamNamed(project, kept.upstream ?? null);
       if (!upstream) throw noUpstream(deps.config);
       const at = `/responses/${encodeURIComponent(id)}${suffix}${search}`;
       const { status, text } = await askUpstream(deps, upstream, {

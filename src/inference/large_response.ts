@@ -8,7 +8,8 @@ import { activityIdOfRequest } from "../ledger/entry.ts";
 import { errorFields } from "../base/errors.ts";
 import { abortError } from "../upstreams/client.ts";
 import { upstreamDisconnected } from "../upstreams/errors.ts";
-import { type AdmittedCall, billOf, type InferenceDeps, removedHeaders } from "./call.ts";
+import { type AdmittedCall, billOf, type InferenceDeps, targetHeaders } from "./call.ts";
+import { noteOutcome } from "./ask_targets.ts";
 import { noteMade } from "./note_made.ts";
 import { endingOf } from "./disconnect.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
@@ -48,7 +49,7 @@ export function largeResponse(
       "x-service-activity-id": activityIdOfRequest(call.id),
       ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
       ...rateHeaders(call.rateLimits),
-      ...removedHeaders(call),
+      ...targetHeaders(call),
       ...(call.idempotency ? { "idempotency-stored": "false" } : {}),
     },
   });
@@ -83,6 +84,7 @@ async function pass(
   } catch (cause) {
     broken = abortError(call.controller.signal) ?? upstreamDisconnected(cause);
     call.telemetry.countError(broken);
+    if (call.isRouted) noteOutcome(services, call, broken);
   }
   scan?.end();
   if (!call.format.isPassedOn) call.meter.noteUnreadOutput();
@@ -112,7 +114,7 @@ function mayEnd(piece: Uint8Array): boolean {
 
 /** The cost, where the request alone decides it. */
 function knownCost(services: InferenceDeps, call: AdmittedCall): HeaderList {
-  const { format: { made }, terms: { price }, meter } = call;
+  const { format: { made }, target: { terms: { price } }, meter } = call;
   meter.producedOutput = true;
   if (made?.unit !== "characters" || !pricesOnlyUnits(price)) return {};
   const usage = { ...tokenCounts({}), source: "provider" as const };

@@ -1,5 +1,6 @@
 import { keepAliveMs } from "../base/limits.ts";
-import { type AdmittedCall, type InferenceDeps, responseHead, startDeadline } from "./call.ts";
+import { askTargets, mayReroute, startTimers } from "./ask_targets.ts";
+import { type AdmittedCall, type InferenceDeps, responseHead } from "./call.ts";
 import { abortUpstream, callerDisconnectedEarly } from "./disconnect.ts";
 import {
   createEventReader,
@@ -17,6 +18,8 @@ import { isEvents, readWhole, scanLarge } from "./read_whole.ts";
 
 /** How long we wait for the upstream before our response begins, so that an error is a status. */
 const statusWaitMs = 2_000;
+/** How long we wait where another target could still be asked, and no timeout of its own is set. */
+const rerouteWaitMs = 25_000;
 
 /**
  * Opens the upstream's stream of events. Throws an error that becomes a status. When the upstream
@@ -32,11 +35,21 @@ export async function openStream(
   const opening = connect(services, call);
   let reader: EventReader | "timeout" | null = null;
   try {
-    reader = await statusWait.wait(opening, statusWaitMs);
+    do reader = await statusWait.wait(opening, statusWaitMs); while (
+      reader === "timeout" && isWorthWaiting(services, call)
+    );
+    call.hasBegun = true;
   } finally {
     if (reader !== "timeout") statusWait.end();
   }
   return reader === "timeout" ? openWithKeepAlive(opening, statusWait) : reader;
+}
+
+/** Once our response has begun, no other target can be asked. */
+function isWorthWaiting(services: InferenceDeps, call: AdmittedCall): boolean {
+  const { firstByteMs = rerouteWaitMs } = call.target.upstream.timeouts;
+  const waited = services.deps.clock.elapsed() - call.beganAt;
+  return mayReroute(services, call) && waited < firstByteMs + statusWaitMs;
 }
 
 /** Reports silence until the upstream responds, so that keep-alives are sent. */
@@ -78,35 +91,42 @@ async function connect(services: InferenceDeps, call: AdmittedCall): Promise<Eve
   const onDisconnect = () => abortUpstream(call);
   request.signal.addEventListener("abort", onDisconnect);
   try {
-    return await afterFirstEvent(call, await openReader(services, call));
+    return await askTargets(
+      services,
+      call,
+      async () => await afterFirstEvent(call, await openReader(services, call)),
+    );
   } finally {
     request.signal.removeEventListener("abort", onDisconnect);
   }
 }
 
 async function openReader(services: InferenceDeps, call: AdmittedCall): Promise<EventReader> {
-  const { meter, telemetry } = call;
+  const { telemetry } = call;
   telemetry.begin("forward", { streamed: true });
-  const stopDeadline = startDeadline(services, call);
+  const onHead = startTimers(services, call);
   try {
-    const response = await forward(call, (sent) => void (meter.promptSent = sent));
+    const response = await forward(call);
     telemetry.begin("meter");
     return await readerOf(services, call, response);
   } finally {
-    stopDeadline();
+    onHead();
   }
 }
 
 /** Throws the error that the first event is; else returns a reader that begins with it. */
 async function afterFirstEvent(
-  { meter, format, upstream: { apiKey } }: AdmittedCall,
+  { meter, format, isRouted, target: { upstream: { apiKey } } }: AdmittedCall,
   reader: EventReader,
 ): Promise<EventReader> {
   for (;;) {
     const first = await reader.next();
     if (first === "silent") continue;
     meter.bodyBegun = true;
-    if (first === "end") return eventsReader([]);
+    if (first === "end") {
+      if (isRouted) throw invalidUpstreamResponse("a stream without any event");
+      return eventsReader([]);
+    }
     if (isLargePart(first)) return startingWith(first, reader);
     const [event] = first;
     if (!event) continue;
@@ -134,7 +154,7 @@ async function readerOf(
   const asReader = (body: Forwarded["body"]) => {
     const reader = createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
     if (!bridge) return reader;
-    const { input: request, upstream: { apiKey } } = call;
+    const { input: request, upstream: { apiKey } } = call.target;
     const translator = bridge.createTranslator({ request, head: responseHead(call), apiKey });
     return bridgedReader(reader, translator);
   };

@@ -1,4 +1,4 @@
-import type { Amount } from "../base/money.ts";
+import { type Amount, zero } from "../base/money.ts";
 import type { AvailableFunds, CountFirst, Quote } from "../ledger/hold.ts";
 import {
   affordableInput,
@@ -11,14 +11,20 @@ import type { ModelTerms } from "../pricing/terms.ts";
 import type { ModelRequest } from "./format.ts";
 import { thinkingRoom } from "./thinking_room.ts";
 
-/** The most that a response can cost, and its output bound. */
-export interface CallQuote extends Quote {
+/** The most that a response of one target can cost, and its output bound. */
+export interface TargetQuote extends Quote {
   /** Output tokens for each choice, which bound the upstream's response. */
   cap: number;
   /** The balance pays for less than the caller asked for. False where a limit does. */
   cappedByBalance: boolean;
   /** The balance before the hold. */
   balance: Amount;
+}
+
+/** What a call holds: the most that any of its targets can cost. */
+export interface CallQuote extends Quote {
+  /** By target; null for one that the balance does not pay for. */
+  targets: readonly (TargetQuote | null)[];
 }
 
 /** The prompt's tokens: bounded by bytes, and counted only when that bound cannot be paid. */
@@ -56,12 +62,39 @@ function minimumTokens(request: ModelRequest, terms: ModelTerms, reasons: boolea
   return Math.min(Math.max(minimum, thinkingRoom(request)), wantedTokens(request, terms));
 }
 
+type QuoteOf<Q> = (funds: AvailableFunds) => Q | CountFirst | null;
+
 /**
- * What a call holds of `available`: the prompt's bound, the output cap for every choice and the
+ * What a call holds for whichever of its targets answers: as much as the dearest of those that the
+ * money pays for. Null: it pays for none.
+ */
+export function quoteCall(quotes: readonly QuoteOf<TargetQuote>[]): QuoteOf<CallQuote> {
+  return (funds) => {
+    let countTo: number | null = null;
+    let best: TargetQuote | null = null;
+    let amount: Amount = zero;
+    const targets: (TargetQuote | null)[] = [];
+    for (const quote of quotes) {
+      const quoted = quote(funds);
+      if (quoted && "countTo" in quoted) {
+        countTo = Math.max(countTo ?? 0, quoted.countTo);
+        continue;
+      }
+      targets.push(quoted);
+      best ??= quoted;
+      if (quoted && quoted.amount > amount) amount = quoted.amount;
+    }
+    if (countTo !== null) return { countTo };
+    return best && { amount, reducedByHolds: best.reducedByHolds, targets };
+  };
+}
+
+/**
+ * What one target's response holds of `available`: the prompt's bound, the output cap for every choice and the
  * request fee. Files of unknown size may take all of it. `countTo` asks for the prompt to be
  * counted first; null means that too little is left.
  */
-export function quoteCall(
+export function quoteTarget(
   request: ModelRequest,
   terms: ModelTerms,
   { priced, prompt, reasons }: {
@@ -70,7 +103,7 @@ export function quoteCall(
     /** Whether the model is known to reason before it writes. */
     reasons: boolean;
   },
-): (funds: AvailableFunds) => CallQuote | CountFirst | null {
+): QuoteOf<TargetQuote> {
   const wanted = wantedTokens(request, terms);
   const minimum = minimumTokens(request, terms, reasons);
   const input = prompt.counted ?? prompt.bound;

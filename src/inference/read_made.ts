@@ -30,7 +30,7 @@ export async function readMade(
   if (kind === "json" || kind === "text") {
     const whole = await readStart(call, { ...response, body });
     if (kind === "text") return { ...whole, type, kind };
-    const { upstream: { apiKey } } = call;
+    const { apiKey } = call.target.upstream;
     return requireObject(whole.rest ? whole : passedOn(whole.start, apiKey));
   }
   const first = await firstBytes(body, kind === "events").catch((cause) => {
@@ -100,7 +100,10 @@ async function readStart(
 }
 
 /** The error that the first event is; null for another. */
-function errorAtStart({ format, upstream: { apiKey } }: AdmittedCall, bytes: Uint8Array) {
+function errorAtStart(
+  { format, target: { upstream: { apiKey } } }: AdmittedCall,
+  bytes: Uint8Array,
+) {
   const start = decodeUtf8(bytes) ?? "";
   const event = /^\ufeff?\s*event: ?(\S+)/.exec(start)?.[1];
   const data = /^data: ?([^\r\n]*)/m.exec(start)?.[1];

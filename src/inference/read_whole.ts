@@ -55,7 +55,8 @@ export async function readWhole(
     memory: MemoryShare;
   },
 ): Promise<WholeBody> {
-  const { format, input, meter, upstream: { apiKey }, controller: { signal } } = call;
+  const { format, target, meter, controller: { signal } } = call;
+  const { input, upstream: { apiKey } } = target;
   if (/^text\/event-stream/i.test(header("content-type") ?? "")) {
     return { complete: await readAsEvents(deps, call, { body, bridge, memory }) };
   }
@@ -165,7 +166,8 @@ async function readAsEvents(
     memory: MemoryShare;
   },
 ): Promise<CompleteResponse> {
-  const { format, input, meter, upstream: { apiKey }, controller: { signal } } = call;
+  const { format, target, meter, controller: { signal } } = call;
+  const { input, upstream: { apiKey } } = target;
   const { upstreamIdleMs: idleMs, upstreamEventBytesMax: eventCharsMax } = config;
   const options = { request: input, head: responseHead(call), apiKey };
   const events = createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });

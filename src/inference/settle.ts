@@ -1,7 +1,7 @@
 import { ApiError, errorFields } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { holdLifetimeMs } from "../base/limits.ts";
-import { formatAmount } from "../base/money.ts";
+import { type Amount, formatAmount, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
 import type { EntryUsage } from "../ledger/entry.ts";
@@ -14,11 +14,11 @@ import {
   failedEnding,
   type InferenceDeps,
 } from "./call.ts";
-import { callEndedEvent, type CallEnding, userTrigger } from "./events.ts";
+import { callEndedEvents, type CallEnding, userTrigger } from "./events.ts";
 import { countKeySpend } from "../projects/key_budget.ts";
 import { recordPrice } from "../pricing/price_record.ts";
 import type { KeptIds } from "./format.ts";
-import { rememberResponse } from "./kept_responses.ts";
+import { type KeptResponse, rememberResponse } from "./kept_responses.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { inputTokensOf, outputTokensOf, storeTokens } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
@@ -47,7 +47,7 @@ export async function settleCall(
   const { telemetry, id, requestId, caller: { key }, meter: { doubtful, reasoning } } = call;
   telemetry.begin("settle");
   if (reasoning !== null) {
-    services.reasoningModels.note(call.upstream.url, call.input.model, reasoning);
+    services.reasoningModels.note(call.target.upstream.url, call.target.model, reasoning);
   }
   if (doubtful) {
     services.deps.log("warn", "usage_doubtful", { requestId, chat: id, ...countsOf(doubtful) });
@@ -61,8 +61,8 @@ export async function settleCall(
     idempotencyKey: call.idempotency?.idempotencyKey ?? null,
     trigger: userTrigger(call.user),
     alongside(tx, entry) {
-      tx.emit(callEndedEvent(call, ending));
-      if (kept) rememberResponse(tx, { ref: call.ref, kept, usage, turn: turnOf(call) });
+      tx.emit(...callEndedEvents(call, ending));
+      if (kept) rememberResponse(tx, keptResponse(call, kept, usage));
       tx.count(...countKeySpend({ ...key, projectId: call.ref.projectId }, bill.cost));
       alongside?.(tx, entry);
     },
@@ -70,6 +70,9 @@ export async function settleCall(
   try {
     const settled = await charge(services, settlement);
     countFailure(services.deps, call, ending);
+    if (call.isRouted && ending.kind === "completed") {
+      services.targetHealth.succeeded(call.target.target);
+    }
     call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
     telemetry.end(ending);
     return settled;
@@ -80,6 +83,12 @@ export async function settleCall(
     services.deps.log("error", "charge_lost", { chat: id, ...lost });
     throw error;
   }
+}
+
+function keptResponse(call: AdmittedCall, kept: KeptIds, usage: TokenUsage): KeptResponse {
+  const { name } = call.target.upstream;
+  const upstream = call.isRouted ? name : null;
+  return { ref: call.ref, kept, usage, upstream, turn: turnOf(call) };
 }
 
 /** The request's part of a turn that the upstream does not keep; null where it keeps it. */
@@ -120,7 +129,8 @@ function recordUsage(
   usage: TokenUsage,
   bill: CallBill,
 ): EntryUsage {
-  const { price, used, upstreamCost } = bill;
+  const { price, used } = bill;
+  const upstreamCost = upstreamCostOf(call, bill);
   const { format, input: { model }, requestId, meter: { servedModel } } = call;
   const { serviceTier, toolCalls } = used;
   const recorded: EntryUsage = {
@@ -138,8 +148,21 @@ function recordUsage(
     break;
   }
   if (used.units) Object.assign(recorded, used.units);
+  if (call.isRouted) {
+    recorded.upstream = call.target.upstream.name;
+    if (call.failed.length > 0) recorded.attempts = call.failed.length + 1;
+  }
   if (upstreamCost !== null) recorded.upstreamCost = formatAmount(upstreamCost);
   return recorded;
+}
+
+/** What the response and the failed attempts before it are known to cost the project. */
+function upstreamCostOf({ failed }: AdmittedCall, { upstreamCost }: CallBill): Amount | null {
+  let sum = upstreamCost;
+  for (const { upstreamCost: ofAttempt } of failed) {
+    if (ofAttempt !== null) sum = toAmount((sum ?? zero) + ofAttempt);
+  }
+  return sum;
 }
 
 /** Whether the length of a sound is charged, and by our own measure. */
@@ -159,7 +182,7 @@ export async function releaseCall(
   telemetry.begin("settle");
   countFailure(deps, call, ending);
   const end = (tx: AccountTx) => {
-    tx.emit(callEndedEvent(call, ending));
+    tx.emit(...callEndedEvents(call, ending));
     if (idempotency) removeIdempotencyMark(tx, idempotency);
   };
   await holds.release(ref, id, end).catch((error) =>

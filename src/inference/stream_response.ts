@@ -7,8 +7,8 @@ import {
   exceedsHold,
   type InferenceDeps,
   mayExceedHold,
-  removedHeaders,
   responseHead,
+  targetHeaders,
   usageBody,
   watchCall,
 } from "./call.ts";
@@ -16,6 +16,7 @@ import { abortUpstream, callerDisconnected, endingOf, isChargedCut } from "./dis
 import { type EventRead, type EventReader, isLargePart } from "../upstreams/event_reader.ts";
 import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
 import { rateHeaders } from "./rate_limiter.ts";
+import { noteOutcome } from "./ask_targets.ts";
 import { openStream } from "./open_stream.ts";
 import { PacedBody } from "./paced_body.ts";
 import type { StreamTransform } from "./format.ts";
@@ -53,7 +54,7 @@ export async function streamResponse(
         "x-request-id": call.requestId,
         "x-service-activity-id": activityIdOfRequest(call.id),
         ...rateHeaders(call.rateLimits),
-        ...removedHeaders(call),
+        ...targetHeaders(call),
       },
     });
   } catch (error) {
@@ -96,12 +97,13 @@ class ResponseStream {
 
   constructor(options: StreamOptions) {
     const { call, notice, services: { deps: { clock } } } = options;
+    const { input: request, upstream: { apiKey } } = call.target;
     this.#options = options;
     this.#transform = call.format.createStream({
       meter: call.meter,
-      request: call.input,
+      request,
       head: responseHead(call),
-      apiKey: call.upstream.apiKey,
+      apiKey,
       notice,
     });
     this.#body = new PacedBody({
@@ -180,7 +182,10 @@ class ResponseStream {
     else reader.cancel();
     const broken = reason ?? this.#unfinishedError();
     const { id: chat, requestId } = call;
-    if (broken) call.telemetry.countError(broken);
+    if (broken) {
+      call.telemetry.countError(broken);
+      if (call.isRouted) noteOutcome(services, call, broken);
+    }
     if (broken && endingOf(broken).kind === "failed") {
       services.deps.log("warn", "stream_broken", { requestId, chat, ...errorFields(broken) });
     }
@@ -188,7 +193,7 @@ class ResponseStream {
       const ends = !broken || this.#transform.complete;
       const gap = this.#isWithinEvent ? "\n\n" : "";
       const charged = await this.#charge(broken);
-      const balance = charged?.entry.balanceAfter ?? formatAmount(call.quote.balance);
+      const balance = charged?.entry.balanceAfter ?? formatAmount(call.target.quote.balance);
       const closing = ends
         ? this.#transform.finish(this.#exceededHold ? "length" : "stop", balance)
         : "";

@@ -9,13 +9,14 @@ import {
   type AdmittedCall,
   failedEnding,
   type InferenceDeps,
-  removedHeaders,
-  startDeadline,
+  targetHeaders,
   usageBody,
   watchCall,
 } from "./call.ts";
 import type { CompleteResponse } from "./format.ts";
 import { forward } from "./forward.ts";
+import { askTargets, startTimers } from "./ask_targets.ts";
+import { isReroutable } from "../upstreams/errors.ts";
 import { fitsIdempotencyStore, storeResponse } from "./idempotency.ts";
 import { rateHeaders } from "./rate_limiter.ts";
 import { readMade } from "./read_made.ts";
@@ -33,18 +34,15 @@ export async function wholeResponse(
   call: AdmittedCall,
 ): Promise<Response> {
   const memory = services.responseMemory.share();
-  const stopDeadline = startDeadline(services, call);
   const stopWatching = watchCall(services, call);
   const end = () => {
-    stopDeadline();
     stopWatching();
     memory.release();
   };
   let isLarge = false;
   try {
-    const { complete, large } = await receive(services, call, memory).catch((error) =>
-      endFailed(services, call, error)
-    );
+    const receiving = askTargets(services, call, () => receive(services, call, memory));
+    const { complete, large } = await receiving.catch((error) => endFailed(services, call, error));
     if (complete) return await chargedResponse(services, call, complete);
     if (large.rest === null) return await passedResponse(services, call, large);
     isLarge = true;
@@ -69,12 +67,7 @@ async function chargedResponse(
   call: AdmittedCall,
   complete: CompleteResponse,
 ): Promise<Response> {
-  const { meter, telemetry } = call;
-  telemetry.begin("meter");
-  for (const text of complete.texts) meter.addText(text);
-  if (complete.hasImage) meter.producedImage = true;
-  meter.addServed(complete.served);
-  for (const usage of complete.usages) meter.addUsage(usage);
+  const { meter } = call;
   if (complete.error) return await endFailed(services, call, complete.error, meter.producedOutput);
   const usage = await meter.usage();
   const notice = await createBalanceNotice(services, call);
@@ -86,7 +79,7 @@ async function chargedResponse(
     kept: complete.kept ?? null,
     alongside(tx, entry) {
       const balance = entry.balanceAfter;
-      headers = { ...chargeHeaders(entry), ...removedHeaders(call) };
+      headers = { ...chargeHeaders(entry), ...targetHeaders(call) };
       body = complete.write({ usage: usageBody(call, { usage, entry }), notice, balance });
       const { idempotency, ref } = call;
       if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
@@ -121,7 +114,7 @@ async function passedResponse(
     usage: await meter.usage(),
     ending: { kind: "completed" },
     alongside(tx, entry) {
-      headers = { ...headers, ...chargeHeaders(entry), ...removedHeaders(call) };
+      headers = { ...headers, ...chargeHeaders(entry), ...targetHeaders(call) };
       if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
     },
   });
@@ -194,15 +187,32 @@ function chargeHeaders(entry: Entry): HeaderList {
   };
 }
 
+/** Reads the response of one attempt, and what it has used. */
 async function receive(
   services: InferenceDeps,
   call: AdmittedCall,
   memory: MemoryShare,
 ): Promise<WholeBody> {
-  call.telemetry.begin("forward");
+  const { telemetry, format: { made } } = call;
+  startTimers(services, call);
+  telemetry.begin("forward");
   const response = await forward(call);
-  const { made } = call.format;
-  if (!made) return await readWhole(services, call, { ...response, memory });
+  if (!made) {
+    const body = await readWhole(services, call, { ...response, memory });
+    if (body.complete) noteComplete(call, body.complete);
+    return body;
+  }
   const bytesMax = services.deps.config.upstreamBodyBytesMax;
   return { complete: null, large: await readMade(call, made, { ...response, bytesMax, memory }) };
+}
+
+/** Throws the error of a response that failed, where another target may answer. */
+function noteComplete(call: AdmittedCall, complete: CompleteResponse): void {
+  const { meter, telemetry, isRouted } = call;
+  telemetry.begin("meter");
+  for (const text of complete.texts) meter.addText(text);
+  if (complete.hasImage) meter.producedImage = true;
+  meter.addServed(complete.served);
+  for (const usage of complete.usages) meter.addUsage(usage);
+  if (isRouted && call.untried.length > 0 && isReroutable(complete.error)) throw complete.error;
 }

@@ -17,6 +17,10 @@ export interface EntryUsage extends StoredTokens {
   endpoint?: FormatName;
   /** The model that answered, where it is another than the one requested. */
   servedModel?: string;
+  /** The name of the upstream that answered, where a route leads to it. */
+  upstream?: string;
+  /** How many attempts the response took, where it took more than one. */
+  attempts?: number;
   /** The service tier that served it, or else that was requested. */
   serviceTier?: string;
   /** Calls of tools that ran at the provider, by the tool's name. */

@@ -15,6 +15,8 @@ export interface ModelTerms {
   listPrice: Price | null;
   /** Whether the price is the catalogue's, not the project's own. */
   fromCatalogue: boolean;
+  /** It is the project's price of the name that was asked for, and holds whoever answers. */
+  isOfAskedName?: true;
   maxOutputTokens: number;
   minOutputTokens: number;
   minStructuredOutputTokens: number;
@@ -59,7 +61,8 @@ export interface Prices {
 export interface PricedTarget {
   asked: string;
   model: string;
-  place: PricedPlace;
+  /** Null for the project's usual upstream. */
+  place: PricedPlace | null;
   /** In milliseconds since 1970. */
   at: number;
 }
@@ -69,6 +72,8 @@ export interface ServedModel {
   requested: string;
   served: string;
   terms: ModelTerms;
+  /** Where it answered; null for the project's usual upstream. */
+  place: PricedPlace | null;
   at: number;
 }
 
@@ -163,20 +168,24 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
   return {
     terms,
     targetTerms(project, { asked, model, place, at }) {
-      const own = ownPrice(project, asked) && terms(project, asked, at, place);
-      if (!own || asked === model) return own ?? terms(project, model, at, place);
-      const list = listOf(project, model, at, place);
-      return { ...own, listPrice: list && asListed(tableAt(list, at)) };
+      if (place === null || !ownPrice(project, asked)) return terms(project, model, at, place);
+      const own = terms(project, asked, at, place);
+      if (!own) return null;
+      const list = asked === model ? null : listOf(project, model, at, place);
+      const listPrice = asked === model ? own.listPrice : list && asListed(tableAt(list, at));
+      const contextWindow = catalogue.contextWindow(providerOf(project, place), model);
+      return { ...own, listPrice, contextWindow, isOfAskedName: true };
     },
     get catalogueDate() {
       return catalogue.date;
     },
-    servedTerms(project, { requested, served, terms: requestedTerms, at }) {
+    servedTerms(project, { requested, served, terms: requestedTerms, place, at }) {
       if (served === requested) return requestedTerms;
-      const hasOwn = ownPrice(project, served) !== null;
-      const found = hasOwn || requestedTerms.fromCatalogue ? terms(project, served, at) : null;
+      const { fromCatalogue, isOfAskedName } = requestedTerms;
+      const hasOwn = ownPrice(project, served) !== null && !isOfAskedName;
+      const found = hasOwn || fromCatalogue ? terms(project, served, at, place) : null;
       if (found) return found;
-      const list = listOf(project, served, at, null);
+      const list = listOf(project, served, at, place);
       return list ? { ...requestedTerms, listPrice: asListed(tableAt(list, at)) } : requestedTerms;
     },
   };

@@ -12,10 +12,17 @@ export type UpstreamErrorKind = Exclude<keyof Deps["metrics"]["upstreamErrors"],
 /** An error of an upstream, as our caller sees it. */
 export class UpstreamError extends ApiError {
   readonly kind: UpstreamErrorKind;
+  /** The upstream's own `Retry-After`; null where it sent none. */
+  readonly retryAfter: string | null;
 
-  constructor(kind: UpstreamErrorKind, status: number, detail: ErrorDetail) {
+  constructor(
+    kind: UpstreamErrorKind,
+    status: number,
+    { retryAfter = null, ...detail }: ErrorDetail & { retryAfter?: string | null },
+  ) {
     super(status, detail);
     this.kind = kind;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -129,6 +136,7 @@ export function toCallerError(error: UpstreamErrorBody, retryAfter: string | nul
       code: isOwners ? "upstream_unavailable" : "upstream_error",
       cause: `upstream status ${status}: ${error.message}`,
       ...(isOwners ? {} : retry),
+      retryAfter: sent,
     });
   }
   return new UpstreamError(status === 429 ? "rate_limited" : "refused", status, {
@@ -138,6 +146,7 @@ export function toCallerError(error: UpstreamErrorBody, retryAfter: string | nul
     code: code ?? (status === 429 ? "rate_limit_exceeded" : null),
     cause: `upstream status ${status}`,
     ...retry,
+    retryAfter: sent,
   });
 }
 
@@ -187,6 +196,20 @@ export function beyondOurBounds(cause: string): UpstreamError {
 /** Whether our own bound or deadline ended a response, and not the upstream. */
 export function isOurBound(error: unknown): boolean {
   return error instanceof UpstreamError && (error.kind === "too_large" || error.kind === "timeout");
+}
+
+const reroutableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
+  ...["rate_limited", "account", "failed", "unreachable"] as const,
+  ...["timeout", "invalid", "broken_off"] as const,
+]);
+
+/**
+ * Whether another upstream may answer where one has failed like this: not where the request itself
+ * is at fault. A 404 is about the model or the endpoint of that upstream.
+ */
+export function isReroutable(error: unknown): error is UpstreamError {
+  return error instanceof UpstreamError &&
+    (reroutableKinds.has(error.kind) || (error.kind === "refused" && error.status === 404));
 }
 
 /** Whether our own deadline ended a response. */

@@ -83,15 +83,16 @@ export class TargetBreaker {
     if (this.#probe === attempt) this.#probe = null;
   }
 
-  /** An attempt succeeded. Returns whether the breaker closed. */
-  succeed({ beganAt }: TargetAttempt, now: number): boolean {
-    if (this.#openUntil === null) {
-      this.#failedAt = [];
-      return false;
-    }
-    if (beganAt <= this.#changedAt) return false;
+  /** An attempt got an answer. Returns whether the breaker closed. */
+  answer({ beganAt }: TargetAttempt, now: number): boolean {
+    if (this.#openUntil === null || beganAt <= this.#changedAt) return false;
     this.close(now);
     return true;
+  }
+
+  /** A response arrived whole: failures before it no longer count. */
+  succeed(): void {
+    if (this.#openUntil === null) this.#failedAt = [];
   }
 
   /** An attempt failed. Returns whether the breaker opened. */

@@ -12,9 +12,10 @@ export interface Candidate {
 
 /** What the order of a call's targets depends on, besides the targets. */
 export interface ChoiceCall {
-  user: string;
-  /** What a sticky choice is kept for, besides the user; null: the user alone. */
-  conversation: string | null;
+  /** What a choice by weight is made by, always alike; null: by chance. */
+  stickyKey: string | null;
+  /** The target to be asked first, if it is ready; null: none. */
+  preferred: Target | null;
   /** In [0, 1). */
   random: () => number;
   /** What this call costs there, in units of money; null where that is not known. */
@@ -35,8 +36,11 @@ export function orderTargets(
 ): readonly Target[] {
   const ready = candidates.filter(({ isReady }) => isReady);
   const others = candidates.filter(({ isReady }) => !isReady);
-  return [ready, others].flatMap((group) => ordered(route, group, call))
+  const all = [ready, others].flatMap((group) => ordered(route, group, call))
     .map(({ target }) => target);
+  const { preferred } = call;
+  if (!preferred || !ready.some(({ target }) => target === preferred)) return all;
+  return [preferred, ...all.filter((target) => target !== preferred)];
 }
 
 function ordered(
@@ -52,7 +56,8 @@ function ordered(
     case "fastest":
       return byFirstByte(candidates, call.random);
     case "weight": {
-      const chance = sticky ? stickyChance(call) : call.random;
+      const { stickyKey } = call;
+      const chance = sticky && stickyKey !== null ? stickyChance(stickyKey) : call.random;
       return sortedBy(candidates, ({ target }) => drawnAt(target.weight, chance(target)));
     }
   }
@@ -68,10 +73,9 @@ function drawnAt(weight: number, chance: number): number {
   return weight > 0 ? -Math.log(1 - chance) / weight : Infinity;
 }
 
-/** Always the same chance for one user, conversation and target. */
-function stickyChance({ user, conversation }: ChoiceCall): (target: Target) => number {
-  return ({ upstream, model }) =>
-    hashShare([user, conversation ?? "", upstream.name, model].join("\0"));
+/** Always the same chance for one key and target. */
+function stickyChance(key: string): (target: Target) => number {
+  return ({ upstream, model }) => hashShare([key, upstream.name, model].join("\0"));
 }
 
 /** Asks another one first for a share of the calls, so that its time is known and stays true. */

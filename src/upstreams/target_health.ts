@@ -30,8 +30,10 @@ export interface TargetHealth {
    * target is then to be skipped, if there are others.
    */
   begin(target: Target): boolean;
-  /** Its first token or its whole response came after so many ms. */
-  succeeded(target: Target, firstByteMs: number): void;
+  /** Its first token or its whole response came after so many ms: an open breaker closes. */
+  answered(target: Target, firstByteMs: number): void;
+  /** Its response has arrived whole: earlier failures no longer count. */
+  succeeded(target: Target): void;
   /**
    * It failed in a way for which another target can be asked, never by the caller's own error.
    * `retryAfterMs` is what its Retry-After says; null where it has none.
@@ -107,13 +109,16 @@ export function createTargetHealth(
       attempts.set(target, attempt);
       return true;
     },
-    succeeded(target, firstByteMs) {
+    answered(target, firstByteMs) {
       const known = all.find(target);
       if (!known) return;
       const now = clock.elapsed();
-      if (firstByteMs >= 0) known.firstByte.add(firstByteMs, now);
+      known.firstByte.add(firstByteMs, now);
       const attempt = attempts.get(target) ?? { beganAt: now - firstByteMs };
-      if (known.breaker.succeed(attempt, now)) openings.publish(known.opening, null);
+      if (known.breaker.answer(attempt, now)) openings.publish(known.opening, null);
+    },
+    succeeded(target) {
+      all.find(target)?.breaker.succeed();
     },
     failed(target, retryAfterMs) {
       const known = all.find(target);

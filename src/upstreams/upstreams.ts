@@ -48,6 +48,12 @@ export interface Targets {
 /** Finds the upstream of a project's calls that no route is for; null when none is set. */
 export type FindUpstream = (project: Project, model: string) => Promise<Upstream | null>;
 
+/** Finds an upstream by its name; the usual one for null. Null where there is none. */
+export type FindUpstreamNamed = (
+  project: Project,
+  name: string | null,
+) => Promise<Upstream | null>;
+
 /** Finds where the calls of a model can go; none where no upstream is set. */
 export type FindTargets = (project: Project, model: string) => Promise<Targets>;
 
@@ -65,7 +71,7 @@ export function servesModel({ models }: Pick<UpstreamSettings, "models">, model:
 export function createUpstreams(
   deps: Deps,
   secrets: Secrets,
-): { findUpstream: FindUpstream; findTargets: FindTargets } {
+): { findUpstream: FindUpstream; findTargets: FindTargets; findUpstreamNamed: FindUpstreamNamed } {
   const { config } = deps;
   const learned = new Map<string, KnownDialects>();
 
@@ -128,6 +134,12 @@ export function createUpstreams(
     return upstream ? await openedAs(project, unnamed.name, upstream) : fromEnvironment;
   };
 
+  const findUpstreamNamed: FindUpstreamNamed = async (project, name) => {
+    if (name === null) return await findUpstream(project, "");
+    const settings = project.upstreams?.[name];
+    return settings ? await openedAs(project, name, settings) : null;
+  };
+
   const findTargets: FindTargets = async (project, model) => {
     const route = routeOf(project, model);
     if (!route) {
@@ -144,7 +156,7 @@ export function createUpstreams(
     }
     return { route, targets };
   };
-  return { findUpstream, findTargets };
+  return { findUpstream, findTargets, findUpstreamNamed };
 }
 
 const unnamed = {

@@ -4,7 +4,7 @@ import { ApiError } from "../../src/base/errors.ts";
 import { callerRequestId, readIdempotencyKey } from "../../src/base/request.ts";
 import { headerText } from "../../src/base/response.ts";
 import { checkUserId } from "../../src/base/user_id.ts";
-import { readRetryAfter } from "../../src/webhooks/send.ts";
+import { readRetryAfter } from "../../src/base/retry_after.ts";
 import { chatBody, completionsPath } from "../support/chat.ts";
 import { always, anyText, headerValue, jsonText, wellFormedText } from "../support/property.ts";
 import { deliver, subscribe, subscriptionsPath } from "../support/webhooks.ts";

@@ -9,7 +9,7 @@ import { compilePrices } from "../../src/pricing/price_level.ts";
 import type { ModelTerms } from "../../src/pricing/terms.ts";
 import { chatFormat } from "../../src/formats/chat/chat_format.ts";
 import { countPrompt } from "../../src/inference/prompt_size.ts";
-import { type PromptSize, quoteCall } from "../../src/inference/quote.ts";
+import { type PromptSize, quoteTarget } from "../../src/inference/quote.ts";
 import { readChatRequest } from "../../src/formats/chat/request.ts";
 import { TimeSlice } from "../../src/base/time_slice.ts";
 import { loadTokenizer, sliceAt } from "../../src/pricing/tokenizer.ts";
@@ -162,7 +162,7 @@ function quoteFor(tokens: number, prompt: Partial<PromptSize>, its = terms) {
   const money = toAmount(rate * BigInt(tokens) / 1_000_000n);
   const funds = { available: money, balanceOnly: money, withoutOwnHolds: money, balance: money };
   const priced = pricedCall(asked, its, { hasMedia: false });
-  return quoteCall(asked, its, { priced, prompt: size, reasons: false })(funds);
+  return quoteTarget(asked, its, { priced, prompt: size, reasons: false })(funds);
 }
 
 Deno.test("counting: it stops at what the shortest response leaves money for, and does not go further again", () => {

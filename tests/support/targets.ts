@@ -39,7 +39,7 @@ export function targetsOf(
 
 /** A call by one user. */
 export function choiceCall(random: () => number, more: Partial<ChoiceCall> = {}): ChoiceCall {
-  return { user: "u", conversation: null, random, costOf: () => null, ...more };
+  return { stickyKey: null, preferred: null, random, costOf: () => null, ...more };
 }
 
 /** The upstreams' names, in order. */

@@ -42,7 +42,7 @@ Deno.test("older failures and those before a success do not count", () => {
   const mixed = new TargetBreaker();
   for (let round = 0; round < 10; round++) {
     for (let count = 0; count < 4; count++) assert.equal(failAt(mixed, round), false);
-    mixed.succeed(begun(mixed, round), round);
+    mixed.succeed();
   }
   assert.equal(mixed.state(10), "closed");
 });
@@ -75,7 +75,7 @@ Deno.test("each failed probe opens it for twice as long, up to a minute; a succe
     assert.equal(breaker.openUntil, now + openMs);
     now += openMs;
   }
-  assert.equal(breaker.succeed(begun(breaker, now), now + 1), true);
+  assert.equal(breaker.answer(begun(breaker, now), now + 1), true);
   assert.equal(breaker.state(now + 1), "closed");
   for (let count = 0; count < 5; count++) failAt(breaker, now + 2);
   assert.equal(breaker.openUntil, now + 2 + 5_000);
@@ -112,13 +112,13 @@ Deno.test("attempts that began before it opened neither close it, nor open it ag
   const breaker = new TargetBreaker();
   const before = begun(breaker, -1);
   for (let count = 0; count < 5; count++) failAt(breaker, 0);
-  assert.equal(breaker.succeed(before, 1), false);
+  assert.equal(breaker.answer(before, 1), false);
   assert.equal(breaker.fail(before, plain, 1), false);
   assert.equal(breaker.openUntil, 5_000);
   const probe = begun(breaker, 5_000);
   assert.equal(breaker.fail(before, plain, 5_001), false);
   assert.equal(breaker.begin(5_002), null, "the probe is still the probe");
-  assert.equal(breaker.succeed(probe, 5_003), true);
+  assert.equal(breaker.answer(probe, 5_003), true);
   for (let count = 0; count < 5; count++) breaker.fail(before, plain, 5_004);
   assert.equal(breaker.state(5_004), "closed");
 });
@@ -126,7 +126,7 @@ Deno.test("attempts that began before it opened neither close it, nor open it ag
 Deno.test("a success while it is open, where nothing else was left, closes it", () => {
   const breaker = opened();
   assert.equal(breaker.isReady(1_000), false);
-  assert.equal(breaker.succeed(begun(breaker, 1_000), 1_001), true);
+  assert.equal(breaker.answer(begun(breaker, 1_000), 1_001), true);
   assert.equal(breaker.isReady(1_001), true);
 });
 
@@ -159,7 +159,7 @@ Deno.test("whatever happens, at most one probe is under way, and an open time is
           else if (step === "close") breaker.close(now);
           else if (attempt) {
             if (step === "end") breaker.end(attempt);
-            else if (step === "succeed") breaker.succeed(attempt, now);
+            else if (step === "succeed") breaker.answer(attempt, now);
             else {
               const retryAfterMs = step === "retry" ? 10 * ms : null;
               breaker.fail(attempt, { retryAfterMs, chance: 0.9 }, now);

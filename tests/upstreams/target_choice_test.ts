@@ -86,7 +86,7 @@ for (const sticky of [false, true]) {
     const orders = Array.from({ length: drawsMax }, (_, index) =>
       orderOf(
         targetsOf(weights, "weight", { sticky }),
-        choiceCall(random, { user: `user-${index % 100}`, conversation: `c${index}` }),
+        choiceCall(random, { stickyKey: `c${index}` }),
       ));
     const first = sharesOf((index) => orders[index]?.[0]);
     assertShare(first("a"), 0.6);
@@ -101,7 +101,7 @@ for (const sticky of [false, true]) {
     for (let index = 0; index < 100; index++) {
       const order = orderOf(
         targetsOf({ zero: 0, a: 1, open: 9, b: 0.001 }, "weight", { sticky }),
-        choiceCall(random, { user: `u${index}` }),
+        choiceCall(random, { stickyKey: `u${index}` }),
         { open: { isReady: false } },
       );
       assert.deepEqual(order.slice(2), ["zero", "open"]);
@@ -109,27 +109,35 @@ for (const sticky of [false, true]) {
   });
 }
 
-Deno.test("sticky: a conversation stays with its targets; without one, the user does", () => {
-  const targets = { a: 1, b: 1, c: 1 };
-  const orderFor = (user: string, conversation: string | null) =>
+Deno.test("sticky: a key stays with its targets, and keys spread over all", () => {
+  const orderFor = (stickyKey: string) =>
     orderOf(
-      targetsOf(targets, "weight", { sticky: true }),
-      choiceCall(random, { user, conversation }),
+      targetsOf({ a: 1, b: 1, c: 1 }, "weight", { sticky: true }),
+      choiceCall(random, { stickyKey }),
     );
   const firsts = new Set<string | undefined>();
   for (let index = 0; index < 50; index++) {
-    const order = orderFor("u", `c${index}`);
-    assert.deepEqual(orderFor("u", `c${index}`), order);
+    const order = orderFor(`c${index}`);
+    assert.deepEqual(orderFor(`c${index}`), order);
     firsts.add(order[0]);
-    assert.deepEqual(orderFor(`u${index}`, null), orderFor(`u${index}`, null));
   }
   assert.equal(firsts.size, 3);
+});
+
+Deno.test("the target that a conversation has had comes first, unless its breaker is open", () => {
+  for (const strategy of ["order", "weight"] as const) {
+    const targets = targetsOf({ a: 1, b: 1, c: 1 }, strategy, { sticky: true });
+    const preferred = targets.targets[2] ?? null;
+    const call = choiceCall(random, { preferred });
+    assert.equal(orderOf(targets, call)[0], "c");
+    assert.equal(orderOf(targets, call, { c: { isReady: false } })[2], "c");
+  }
 });
 
 Deno.test("sticky: a changed weight moves only conversations to or from its target", () => {
   let moved = 0;
   for (let index = 0; index < drawsMax; index++) {
-    const call = choiceCall(random, { user: "u", conversation: `c${index}` });
+    const call = choiceCall(random, { stickyKey: `c${index}` });
     const firstBy = (weights: Record<string, number>) =>
       orderOf(targetsOf(weights, "weight", { sticky: true }), call)[0];
     const before = firstBy({ a: 1, b: 1, c: 2 });
@@ -142,7 +150,7 @@ Deno.test("sticky: a changed weight moves only conversations to or from its targ
 });
 
 Deno.test("sticky: where a conversation's target is not ready, its second takes over", () => {
-  const call = choiceCall(random, { conversation: "c" });
+  const call = choiceCall(random, { stickyKey: "c" });
   const targets = targetsOf({ a: 1, b: 1, c: 1 }, "weight", { sticky: true });
   const [first = "", second] = orderOf(targets, call);
   assert.equal(orderOf(targets, call, { [first]: { isReady: false } })[0], second);

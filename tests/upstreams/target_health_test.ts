@@ -30,7 +30,7 @@ async function failingCalls(health: TargetHealth, calls: number): Promise<number
     for (const target of await ordered(health)) {
       if (!health.begin(target)) continue;
       if (target.upstream.name === "b") {
-        health.succeeded(target, 100);
+        health.answered(target, 100);
         break;
       }
       asked++;
@@ -75,7 +75,7 @@ Deno.test("while a probe is under way, other calls ask other targets; its succes
   const [probe] = began;
   assert(probe);
   await world.clock.advance(50);
-  health.succeeded(probe, 50);
+  health.answered(probe, 50);
   assert.equal(await firstOf(health), "a");
   assert.equal(viewOf(health, "a")?.state, "closed");
 });
@@ -136,12 +136,12 @@ Deno.test("fastest learns from first bytes, and forgets them after ten minutes",
     namesOf(await health.order(targetsOf(listed, "fastest"), choiceCall(() => 0.5)));
   const [a, b] = await ordered(health);
   assert(a && b);
-  health.succeeded(a, 500);
+  health.answered(a, 500);
   assert.deepEqual(await order(), ["a", "b"]);
-  health.succeeded(b, 300);
+  health.answered(b, 300);
   assert.deepEqual(await order(), ["b", "a"]);
   await world.clock.advance(60_000);
-  health.succeeded(a, 50);
+  health.answered(a, 50);
   // What came a minute before counts half as much.
   assert.equal(viewOf(health, "a")?.firstByteMs, 200);
   assert.deepEqual(await order(), ["a", "b"]);
@@ -210,7 +210,7 @@ Deno.test("two processes: one learns within 3 s that a breaker opened, and that 
   assert.equal(await firstOf(here), "b");
   assert(here.begin(a));
   await world.clock.advance(10);
-  here.succeeded(a, 10);
+  here.answered(a, 10);
   await learns("a");
   assert.deepEqual(await rowsOf(world), []);
 });

@@ -12,6 +12,7 @@ import { chatChoice } from "./choice.ts";
 import { writeChatPaywall } from "./paywall.ts";
 import { mediaParts, promptTexts, templateTokens } from "./prompt.ts";
 import { readChatRequest } from "./request.ts";
+import { conversationIn } from "../../inference/conversations.ts";
 import { writeUpstreamBody } from "./upstream_body.ts";
 
 /** OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat */
@@ -22,6 +23,8 @@ export const chatFormat: Format = {
   bridges: [chatToMessages],
   readRequest: readChatRequest,
   requirePriced: requirePricedFields,
+  conversationOf: ({ body: { prompt_cache_key: name, messages } }) =>
+    conversationIn({ name, messages }),
   mediaParts,
   promptTexts,
   templateTokens,

@@ -1,5 +1,5 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { ApiError } from "../../base/errors.ts";
+import type { ApiError } from "../../base/errors.ts";
 import { isObject, type Json, parseJson } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
 import {
@@ -8,6 +8,7 @@ import {
   maskError,
   readUpstreamError,
   redactKey,
+  UpstreamError,
 } from "../../upstreams/errors.ts";
 
 /** An error event as our caller sees it. Problems of the operator's account are only logged. */
@@ -16,10 +17,10 @@ export function streamError(text: string, apiKey: Secret | null): ApiError {
   const cause = `an error within the stream: ${upstreamError.message}`;
   if (isOwnerError(upstreamError)) {
     const message = "The upstream failed during the response.";
-    return new ApiError(502, { message, code: "upstream_unavailable", cause });
+    return new UpstreamError("account", 502, { message, code: "upstream_unavailable", cause });
   }
   const { message, type, param, code } = maskError(upstreamError);
-  return new ApiError(502, {
+  return new UpstreamError("failed", 502, {
     message: message || "The upstream closed the connection before its response ended.",
     type: type ?? "server_error",
     param,

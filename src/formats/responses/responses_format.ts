@@ -1,7 +1,9 @@
+import type { Json } from "../../base/json.ts";
 import type { Format, ModelRequest } from "../../inference/format.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { responsesToChat } from "../bridges/responses_to_chat/bridge.ts";
 import { withoutEngineIds } from "../openai/fields.ts";
+import { conversationIn } from "../../inference/conversations.ts";
 import { errorOfResponseEvent } from "./failure.ts";
 import { fitTools, requirePricedResponse } from "./fit_tools.ts";
 import { itemsOfInput, referencesIn, withKeptItems } from "./input_items.ts";
@@ -27,6 +29,8 @@ export const responsesFormat: Format = {
   requirePriced: requirePricedResponse,
   fitToPrice: fitTools,
   referencesOf: referencesIn,
+  conversationOf: ({ body: { prompt_cache_key: name, instructions: system, input } }) =>
+    conversationIn({ name, system, messages: typeof input === "string" ? asTurn(input) : input }),
   inputItems: itemsOfInput,
   withKept: withKeptItems,
   readsMoreByTools: ({ extras }) => extras.hostedTools.length > 0,
@@ -45,6 +49,10 @@ export const responsesFormat: Format = {
   // The last event is the one that `usageFrame` writes.
   endFrame: "",
 };
+
+function asTurn(content: string): Json {
+  return [{ role: "user", content }];
+}
 
 /** The caller's body as JSON, with our output bound. */
 function writeResponsesBody({ body }: ModelRequest, cap: number, dialect: Dialect): string {

@@ -1,0 +1,168 @@
+import { readRetryAfter } from "../base/retry_after.ts";
+import {
+  isReroutable,
+  type UpstreamError,
+  type UpstreamErrorKind,
+  upstreamTimeout,
+  upstreamUnreachable,
+} from "../upstreams/errors.ts";
+import type { Attempt, FailedAttempt, PaidTarget } from "./attempt.ts";
+import { type AdmittedCall, billOf, type InferenceDeps } from "./call.ts";
+import { createMeter } from "./create_meter.ts";
+
+/** The most attempts for one call. */
+const attemptsMax = 5;
+
+type CallBeforeAttempts = Omit<
+  AdmittedCall,
+  keyof Attempt | "failed" | "untried" | "until" | "hasBegun"
+>;
+
+/** Begins an admitted call with its first attempt. */
+export function beginCall(services: InferenceDeps, call: CallBeforeAttempts): AdmittedCall {
+  const { clock } = services.deps;
+  const [first, ...others] = call.targets;
+  if (!first) throw new Error("a call has no target");
+  const longestMs = Math.max(...call.targets.map((target) => totalMsOf(services, target)));
+  return {
+    ...call,
+    failed: [],
+    untried: others,
+    until: clock.elapsed() + longestMs,
+    hasBegun: false,
+    ...newAttempt(services, call, first),
+  };
+}
+
+function newAttempt(
+  services: InferenceDeps,
+  call: Pick<AdmittedCall, "format" | "prompt">,
+  target: PaidTarget,
+): Attempt {
+  return {
+    target,
+    meter: createMeter(services, call, target),
+    controller: new AbortController(),
+    isBridged: false,
+    beganAt: services.deps.clock.elapsed(),
+    stopTimers() {},
+  };
+}
+
+/**
+ * Gets a call's response: from its first target, or from another one after an error for which
+ * another may answer. All attempts are under the same hold, and each target is asked once. `ask`
+ * makes one attempt. No other target is asked once a part of a response has been sent to the
+ * caller, or the caller has left.
+ */
+export async function askTargets<T>(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  ask: () => Promise<T>,
+): Promise<T> {
+  if (!call.isRouted) return await ask();
+  const { targetHealth, deps: { clock } } = services;
+  switchTarget(services, call, [call.target, ...call.untried]);
+  for (;;) {
+    try {
+      const answer = await ask();
+      targetHealth.answered(call.target.target, clock.elapsed() - call.beganAt);
+      if (call.conversation) services.conversations.note(call.conversation, call.target.target);
+      return answer;
+    } catch (error) {
+      noteOutcome(services, call, error);
+      if (!isReroutable(error)) throw error;
+      if (!mayReroute(services, call)) throw tellingError(call, error);
+      call.telemetry.countError(error);
+      call.stopTimers();
+      call.failed.push(await failureOf(services, call, error));
+      switchTarget(services, call, call.untried);
+    }
+  }
+}
+
+/** Whether another target may be asked, after an error that allows it. */
+export function mayReroute({ deps: { clock } }: InferenceDeps, call: AdmittedCall): boolean {
+  const { untried, failed, until, hasBegun, request } = call;
+  return untried.length > 0 && failed.length < attemptsMax - 1 && !hasBegun &&
+    clock.elapsed() < until && !request.signal.aborted;
+}
+
+/**
+ * Begins an attempt of the first of these targets. One whose breaker another call is probing is
+ * passed over, if there are others.
+ */
+function switchTarget(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  among: readonly PaidTarget[],
+): void {
+  const ready = among.find(({ target }) => services.targetHealth.begin(target));
+  const next = ready ?? among[0] ?? call.target;
+  if (next !== call.target) Object.assign(call, newAttempt(services, call, next));
+  call.untried = among.filter((target) => target !== next);
+}
+
+/** Tells the target's breaker of an error of the call, also after its response has begun. */
+export function noteOutcome(
+  { targetHealth, deps: { clock } }: InferenceDeps,
+  { target: { target } }: AdmittedCall,
+  error: unknown,
+): void {
+  if (!isReroutable(error)) return targetHealth.ended(target);
+  const { retryAfter } = error;
+  targetHealth.failed(target, readRetryAfter(retryAfter ?? "", clock.now()));
+}
+
+async function failureOf(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  error: UpstreamError,
+): Promise<FailedAttempt> {
+  const { meter, target } = call;
+  const bill = meter.reported && billOf(services, call, await meter.usage());
+  return { target, error, upstreamCost: bill && bill.upstreamCost };
+}
+
+/** Kinds of errors that are the owner's to mend, and tell the caller less than others. */
+const ownersKinds: readonly UpstreamErrorKind[] = ["refused", "account", "unreachable"];
+
+/** Of the errors of all attempts the one that tells the caller most. */
+function tellingError({ failed }: AdmittedCall, last: UpstreamError): UpstreamError {
+  const errors = [last, ...failed.map(({ error }) => error).reverse()];
+  return errors.find(({ kind }) => !ownersKinds.includes(kind)) ?? last;
+}
+
+function totalMsOf({ deps: { config } }: InferenceDeps, { upstream }: PaidTarget): number {
+  return upstream.timeouts.totalMs ?? config.upstreamTimeoutMs;
+}
+
+/**
+ * Starts the timeouts of the current attempt. The returned function is called when the head of a
+ * stream has arrived: only a total time that the project sets goes on after that.
+ */
+export function startTimers(services: InferenceDeps, call: AdmittedCall): () => void {
+  const { clock } = services.deps;
+  const { controller, meter, target: { upstream: { timeouts } } } = call;
+  const totalMs = totalMsOf(services, call.target);
+  const leftMs = Math.max(1, Math.min(totalMs, call.until - clock.elapsed()));
+  const stopTotal = clock.after(
+    leftMs,
+    () => controller.abort(upstreamTimeout(`no response within ${leftMs} ms`)),
+  );
+  const { connectMs, firstByteMs } = timeouts;
+  const stopConnect = connectMs === undefined ? null : clock.after(connectMs, () => {
+    if (meter.promptSent) return;
+    controller.abort(upstreamUnreachable(`no connection within ${connectMs} ms`));
+  });
+  const stopFirst = firstByteMs === undefined ? null : clock.after(firstByteMs, () => {
+    if (meter.bodyBegun) return;
+    controller.abort(upstreamTimeout(`no first byte within ${firstByteMs} ms`));
+  });
+  call.stopTimers = () => {
+    stopTotal();
+    stopConnect?.();
+    stopFirst?.();
+  };
+  return timeouts.totalMs === undefined ? stopTotal : () => {};
+}
