@@ -115,7 +115,6 @@ export async function createApp(outside: Deps): Promise<App> {
   const refusalReports = createRefusalReports(deps, emit);
   const forget = createForget(deps, { queue, erasers: createErasers(deps, projectCache) });
   const { linkFor, offer } = createOffers({ links, emit });
-
   const adminGuard = createAdminGuard(deps.config, auth);
   const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
   const { dispatcher, redelivery, revokeWithMade } = webhooks;
@@ -124,14 +123,11 @@ export async function createApp(outside: Deps): Promise<App> {
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
-  const taken = { deps, holds, prices };
   const targetHealth = createTargetHealth(deps);
   const payments = { deps, projectCache, recorder, secrets, emit, commit };
+  const calls = { deps, holds, prices, auth, running, linkFor, refusalReports, targetHealth };
   const routes = routeMap({
-    inference: openInference(
-      { ...taken, auth, running, linkFor, refusalReports, targetHealth },
-      secrets,
-    ),
+    inference: openInference(calls, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
     users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
     projects: projectRoutes({ deps, adminGuard, admin, projectCache, revokeWithMade }),

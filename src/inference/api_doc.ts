@@ -14,6 +14,10 @@ import { modelSchema, modelsSchema } from "../upstreams/model_schema.ts";
 const tag = { tag: "Chat", access: "chat" } as const;
 
 const text = (description: string) => z.string().optional().meta({ description });
+const routeHeaders = {
+  "X-Service-Upstream": text("Where a route leads: the name of the upstream of the last attempt."),
+  "X-Service-Attempts": text("Where a route leads: how many attempts were made."),
+};
 /** Headers with the state of rate limits. */
 export const rateHeaderFields = z.object(Object.fromEntries(
   ["requests", "tokens"].flatMap((what) => [
@@ -37,13 +41,15 @@ export const callHeaders = z.object({
   "X-Service-Removed-Tools": text(
     "Tools that were removed from the request, because they run at the provider and have no price.",
   ),
+  ...routeHeaders,
   "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,
   ...rateHeaderFields.shape,
 });
 
-const headersWithRetry = rateHeaderFields.extend(retryAfterHeader.shape);
-const refusalHeaders = rateHeaderFields.extend(retryAfterHeader.partial().shape);
+const headersWithRetry = rateHeaderFields.extend(retryAfterHeader.shape).extend(routeHeaders);
+const refusalHeaders = rateHeaderFields.extend(retryAfterHeader.partial().shape)
+  .extend(routeHeaders);
 const chargedHeaders = refusalHeaders.extend({
   "X-Service-Activity-Id": text("The activity that charges what the upstream has generated."),
   "X-Service-Cost": text("Its charge, in currency units."),
@@ -106,6 +112,7 @@ const callErrors: readonly ErrorDoc[] = [
     status: 502,
     code: "upstream_unavailable",
     when: "The upstream refuses the operator's key or account, or none is configured.",
+    headers: refusalHeaders,
   },
   {
     status: 503,

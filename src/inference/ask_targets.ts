@@ -6,7 +6,7 @@ import {
   upstreamTimeout,
   upstreamUnreachable,
 } from "../upstreams/errors.ts";
-import type { Attempt, FailedAttempt, PaidTarget } from "./attempt.ts";
+import type { CallAttempt, FailedAttempt, PaidTarget } from "./attempt.ts";
 import { type AdmittedCall, billOf, type InferenceDeps } from "./call.ts";
 import { createMeter } from "./create_meter.ts";
 
@@ -15,7 +15,7 @@ const attemptsMax = 5;
 
 type CallBeforeAttempts = Omit<
   AdmittedCall,
-  keyof Attempt | "failed" | "untried" | "until" | "hasBegun"
+  keyof CallAttempt | "failed" | "untried" | "until" | "hasBegun"
 >;
 
 /** Begins an admitted call with its first attempt. */
@@ -38,7 +38,7 @@ function newAttempt(
   services: InferenceDeps,
   call: Pick<AdmittedCall, "format" | "prompt">,
   target: PaidTarget,
-): Attempt {
+): CallAttempt {
   return {
     target,
     meter: createMeter(services, call, target),

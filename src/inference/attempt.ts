@@ -36,7 +36,7 @@ export interface PaidTarget extends BoundedTarget {
 }
 
 /** One attempt to get a call's response from a target. */
-export interface Attempt {
+export interface CallAttempt {
   target: PaidTarget;
   /** What the response has used. */
   meter: UsageMeter;

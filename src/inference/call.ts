@@ -26,7 +26,7 @@ import { UpstreamError } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
 import type { FindTargets, FindUpstream, FindUpstreamNamed } from "../upstreams/upstreams.ts";
-import type { Attempt, CallTarget, FailedAttempt, PaidTarget } from "./attempt.ts";
+import type { CallAttempt, CallTarget, FailedAttempt, PaidTarget } from "./attempt.ts";
 import type { AnsweredConversations } from "./conversations.ts";
 import type { CallEnding } from "./events.ts";
 import type { Format, ModelRequest, ResponseHead } from "./format.ts";
@@ -37,7 +37,6 @@ import type { Permit, RateLimiter } from "./rate_limiter.ts";
 import type { RefusalReports } from "./refusal_reports.ts";
 import type { RunningCalls } from "./running.ts";
 import type { CallTelemetry } from "./telemetry.ts";
-import type { UsageMeter } from "./usage_meter.ts";
 
 /** What the pipeline depends on. */
 export interface InferenceDeps {
@@ -104,7 +103,7 @@ export interface InferenceCall {
 }
 
 /** A call whose hold is written. */
-export interface AdmittedCall extends InferenceCall, Attempt {
+export interface AdmittedCall extends InferenceCall, CallAttempt {
   ref: AccountRef;
   permit: Permit;
   /** The state of the rate limits that apply to it. */

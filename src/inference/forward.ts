@@ -10,7 +10,10 @@ export interface Forwarded extends UpstreamResponse {
   bridge: Bridge | null;
 }
 
-/** Sends the call to the target of the current attempt, by a bridge where that does not speak the format. */
+/**
+ * Sends the call to the target of the current attempt, by a bridge where that does not speak the
+ * format.
+ */
 export async function forward(call: AdmittedCall): Promise<Forwarded> {
   const { format, target: { input, upstream, quote: { cap } }, meter, id, request } = call;
   const { bridges = [] } = format;

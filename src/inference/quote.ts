@@ -90,9 +90,9 @@ export function quoteCall(quotes: readonly QuoteOf<TargetQuote>[]): QuoteOf<Call
 }
 
 /**
- * What one target's response holds of `available`: the prompt's bound, the output cap for every choice and the
- * request fee. Files of unknown size may take all of it. `countTo` asks for the prompt to be
- * counted first; null means that too little is left.
+ * What one target's response holds of `available`: the prompt's bound, the output cap for every
+ * choice and the request fee. Files of unknown size may take all of it. `countTo` asks for the
+ * prompt to be counted first; null means that too little is left.
  */
 export function quoteTarget(
   request: ModelRequest,

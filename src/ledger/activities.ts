@@ -111,6 +111,8 @@ const columns: readonly EntryColumn[] = [
   column("usage.images", null),
   column("usage.characters", null),
   column("usage.audioSeconds", null),
+  column("usage.upstream", null),
+  column("usage.attempts", null),
   column("metadata"),
 ];
 

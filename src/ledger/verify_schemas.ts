@@ -37,6 +37,8 @@ const usageSchema = z.object({
   images: z.record(z.string(), tokens).optional(),
   characters: tokens.optional(),
   audioSeconds: tokens.optional(),
+  upstream: z.string().optional(),
+  attempts: z.int().min(2).optional(),
   upstreamCost: decimal.optional(),
 });
 

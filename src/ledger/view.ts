@@ -109,6 +109,12 @@ const usageSchema = z.object({
   audioSeconds: z.int().min(0).optional().meta({
     description: "Seconds of sound that were transcribed; a second that has begun counts.",
   }),
+  upstream: z.string().optional().meta({
+    description: "The name of the upstream that answered, where a route leads to it.",
+  }),
+  attempts: z.int().min(2).optional().meta({
+    description: "How many attempts the response took; absent where it took one.",
+  }),
   upstreamCost: decimal.optional().meta({
     description: "What the response costs by the provider's price list; absent where unknown.",
   }),

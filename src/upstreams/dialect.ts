@@ -27,7 +27,7 @@ export interface DialectRequest {
 }
 
 /** A format in which a call can be sent. */
-export interface CallTarget {
+export interface CallFormat {
   format: FormatName;
   /** Fields that the format has for the output bound, the usual one first. */
   maxTokensFields: readonly MaxTokensField[];
@@ -38,7 +38,7 @@ export interface DialectCall {
   upstream: DialectSource;
   input: DialectRequest;
   /** Formats in which it can be sent, the caller's own first. */
-  targets: readonly CallTarget[];
+  targets: readonly CallFormat[];
   /** The output bound in tokens, always sent. */
   cap: number;
   /** Counts the prompt, where the upstream does not say how long it is. */
@@ -75,14 +75,14 @@ const newFieldNames = /^(o\d|gpt-5)/;
 export function dialectFor(call: DialectCall): Dialect {
   const { upstream: { formats, knownDialects }, targets } = call;
   const known = knownDialects.get(keyOf(call));
-  const isSpoken = ({ format }: CallTarget) =>
+  const isSpoken = ({ format }: CallFormat) =>
     formats ? formats.includes(format) : !known?.unserved?.includes(format);
   const target = targets.find(isSpoken) ?? callersTarget(call);
   return { ...dialectIn(target, call, known), maxTokens: known?.maxTokens ?? Infinity };
 }
 
 function dialectIn(
-  { format, maxTokensFields }: CallTarget,
+  { format, maxTokensFields }: CallFormat,
   { upstream, input }: DialectCall,
   known: KnownDialect | undefined,
 ): Dialect {
@@ -98,7 +98,7 @@ function dialectIn(
   };
 }
 
-function callersTarget({ targets }: DialectCall): CallTarget {
+function callersTarget({ targets }: DialectCall): CallFormat {
   const [target] = targets;
   if (!target) throw new Error("a call has no target");
   return target;
