@@ -217,11 +217,12 @@ function createServe(deps: Deps, load: Load) {
         if (isApiPath(context.req.path)) forbidStoring(response);
         if (requestIdHeader) response.headers.set(requestIdHeader, requestId);
         if (request.method === "HEAD") await measureBody(response);
-        log(response.status);
+        log(response.status, routed((name) => response.headers.get(name)));
         return response;
       } catch (error) {
         const shown = error instanceof ApiError ? error : internalError(error);
-        log(shown.status, errorFields(shown));
+        const route = routed((name) => shown.headers[name] ?? null);
+        log(shown.status, { ...route, ...errorFields(shown) });
         const idHeader = requestIdHeader ? { [requestIdHeader]: requestId } : {};
         const response = errorResponse(shown, requestId, {
           headers: { ...(cors ? corsHeaders : {}), ...idHeader },
@@ -236,6 +237,13 @@ function createServe(deps: Deps, load: Load) {
       }
     };
   };
+}
+
+/** Who answered a routed call, by its headers, for the log. */
+function routed(header: (name: string) => string | null): LogFields | undefined {
+  const upstream = header("x-service-upstream");
+  if (upstream === null) return undefined;
+  return { upstream, attempts: Number(header("x-service-attempts")) };
 }
 
 /** `Deno.serve` passes the connection in what Hono calls the environment. */

@@ -1,7 +1,8 @@
+import { errorFields } from "../base/errors.ts";
 import { readRetryAfter } from "../base/retry_after.ts";
 import {
   isReroutable,
-  type UpstreamError,
+  UpstreamError,
   type UpstreamErrorKind,
   upstreamTimeout,
   upstreamUnreachable,
@@ -61,13 +62,11 @@ export async function askTargets<T>(
   ask: () => Promise<T>,
 ): Promise<T> {
   if (!call.isRouted) return await ask();
-  const { targetHealth, deps: { clock } } = services;
   switchTarget(services, call, [call.target, ...call.untried]);
   for (;;) {
     try {
       const answer = await ask();
-      targetHealth.answered(call.target.target, clock.elapsed() - call.beganAt);
-      if (call.conversation) services.conversations.note(call.conversation, call.target.target);
+      noteAnswer(services, call);
       return answer;
     } catch (error) {
       noteOutcome(services, call, error);
@@ -75,6 +74,7 @@ export async function askTargets<T>(
       if (!mayReroute(services, call)) throw tellingError(call, error);
       call.telemetry.countError(error);
       call.stopTimers();
+      logFailure(services, call, error);
       call.failed.push(await failureOf(services, call, error));
       switchTarget(services, call, call.untried);
     }
@@ -103,15 +103,35 @@ function switchTarget(
   call.untried = among.filter((target) => target !== next);
 }
 
+function noteAnswer(
+  { targetHealth, conversations, deps: { clock, metrics } }: InferenceDeps,
+  { target: { target, upstream }, conversation, beganAt }: AdmittedCall,
+): void {
+  const ms = clock.elapsed() - beganAt;
+  targetHealth.answered(target, ms);
+  const meters = metrics.target(upstream.name);
+  meters.attempts.answered.add();
+  meters.firstToken.observeMs(ms);
+  if (conversation !== null) conversations.note(conversation, target);
+}
+
 /** Tells the target's breaker of an error of the call, also after its response has begun. */
 export function noteOutcome(
-  { targetHealth, deps: { clock } }: InferenceDeps,
-  { target: { target } }: AdmittedCall,
+  { targetHealth, deps: { clock, metrics } }: InferenceDeps,
+  { target: { target, upstream } }: AdmittedCall,
   error: unknown,
 ): void {
+  if (error instanceof UpstreamError) metrics.target(upstream.name).attempts[error.kind].add();
   if (!isReroutable(error)) return targetHealth.ended(target);
   const { retryAfter } = error;
   targetHealth.failed(target, readRetryAfter(retryAfter ?? "", clock.now()));
+}
+
+function logFailure({ deps }: InferenceDeps, call: AdmittedCall, error: UpstreamError): void {
+  const { requestId, id: chat, target: { upstream, model } } = call;
+  const { kind } = error;
+  const about = { requestId, chat, upstream: upstream.name, model, kind };
+  deps.log("warn", "attempt_failed", { ...about, ...errorFields(error) });
 }
 
 async function failureOf(

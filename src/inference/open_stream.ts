@@ -102,8 +102,8 @@ async function connect(services: InferenceDeps, call: AdmittedCall): Promise<Eve
 }
 
 async function openReader(services: InferenceDeps, call: AdmittedCall): Promise<EventReader> {
-  const { telemetry } = call;
-  telemetry.begin("forward", { streamed: true });
+  const { telemetry, target: { upstream: { name: upstream } } } = call;
+  telemetry.begin("forward", { streamed: true, upstream });
   const onHead = startTimers(services, call);
   try {
     const response = await forward(call);

@@ -70,9 +70,7 @@ export async function settleCall(
   try {
     const settled = await charge(services, settlement);
     countFailure(services.deps, call, ending);
-    if (call.isRouted && ending.kind === "completed") {
-      services.targetHealth.succeeded(call.target.target);
-    }
+    if (call.isRouted) noteTarget(services, call, { ending, bill });
     call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
     telemetry.end(ending);
     return settled;
@@ -82,6 +80,23 @@ export async function settleCall(
     const lost = { ...used, source, cost: formatAmount(cost), ...errorFields(error) };
     services.deps.log("error", "charge_lost", { chat: id, ...lost });
     throw error;
+  }
+}
+
+function noteTarget(
+  { targetHealth, deps: { metrics } }: InferenceDeps,
+  { target: { target, upstream }, failed, caller }: AdmittedCall,
+  { ending, bill }: { ending: CallEnding; bill: CallBill },
+): void {
+  if (ending.kind === "completed") targetHealth.succeeded(target);
+  const { currency } = caller.snapshot.project;
+  for (
+    const { target: { upstream: { name } }, upstreamCost } of [...failed, {
+      target: { upstream },
+      ...bill,
+    }]
+  ) {
+    if (upstreamCost) metrics.target(name).cost(currency).add(Number(formatAmount(upstreamCost)));
   }
 }
 

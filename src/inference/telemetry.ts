@@ -49,13 +49,19 @@ export class CallTelemetry {
     this.span?.step("admit");
   }
 
-  /** Begins the next step. For a stream, metering is a wait for the upstream too. */
-  begin(step: CallStep, { streamed = this.#streamed }: { streamed?: boolean } = {}): void {
+  /**
+   * Begins the next step; each attempt is one of its own. For a stream, metering is a wait for the
+   * upstream too.
+   */
+  begin(
+    step: CallStep,
+    { streamed = this.#streamed, upstream }: { streamed?: boolean; upstream?: string } = {},
+  ): void {
     const waited = this.#isWait();
     const before = this.#step;
     this.#step = step;
     this.#streamed = streamed;
-    this.span?.step(step);
+    this.span?.step(step, upstream === undefined ? {} : { "farebox.upstream": upstream });
     if (!waited && !this.#isWait()) return;
     const now = this.#deps.clock.elapsed();
     if (waited) this.#waitedMs += now - this.#waitsSince;

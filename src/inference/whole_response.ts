@@ -193,9 +193,9 @@ async function receive(
   call: AdmittedCall,
   memory: MemoryShare,
 ): Promise<WholeBody> {
-  const { telemetry, format: { made } } = call;
+  const { telemetry, format: { made }, target: { upstream: { name: upstream } } } = call;
   startTimers(services, call);
-  telemetry.begin("forward");
+  telemetry.begin("forward", { upstream });
   const response = await forward(call);
   if (!made) {
     const body = await readWhole(services, call, { ...response, memory });

@@ -5,11 +5,12 @@ import { batchBuckets, latencyBuckets } from "./buckets.ts";
 import { createEntryMetrics } from "./entry_metrics.ts";
 import { MetricsRegistry } from "./registry.ts";
 import { createRequestMetrics } from "./request_metrics.ts";
+import { createTargetMetrics, upstreamErrorKinds } from "./target_metrics.ts";
 
 /**
  * All metrics that are counted, by name; values read at request time are in gauges.ts. Every
- * label's values come from a list known beforehand: nothing that a caller chooses (a user, project,
- * model or path) becomes one.
+ * label's values come from a list known beforehand, or are a bounded number of names that owners
+ * give their upstreams: nothing that a caller chooses (a user, project, model or path) becomes one.
  */
 export function createMetrics() {
   const page = new MetricsRegistry();
@@ -17,6 +18,7 @@ export function createMetrics() {
   return {
     page,
     requests: createRequestMetrics(page),
+    target: createTargetMetrics(page),
     entry: createEntryMetrics(page, trouble.repairs.hold_expired),
     ...chatMeters(page),
     ...commitMeters(page),
@@ -60,8 +62,8 @@ function chatMeters(page: MetricsRegistry) {
       help: "Upstream calls without a complete response ('ended': ended by this service)",
       label: "kind",
       values: [
-        ...["refused", "rate_limited", "account", "failed"] as const,
-        ...["invalid", "broken_off", "too_large", "unreachable", "timeout", "ended"] as const,
+        ...upstreamErrorKinds,
+        "ended",
       ],
     }),
   };

@@ -88,7 +88,7 @@ export class MetricsRegistry {
     },
   ): Record<V, MetricCounter> {
     const family = this.counters({ name, help, labels: [label] });
-    return forEach(values, (value) => family({ [label]: value }));
+    return forEachName(values, (value) => family({ [label]: value }));
   }
 
   /** Creates one counter for each pair of values of the family's two labels. */
@@ -102,9 +102,9 @@ export class MetricsRegistry {
     },
   ): Record<V, Record<W, MetricCounter>> {
     const family = this.counters({ name, help, labels: [outer, inner] });
-    return forEach(
+    return forEachName(
       values,
-      (one) => forEach(innerValues, (other) => family({ [outer]: one, [inner]: other })),
+      (one) => forEachName(innerValues, (other) => family({ [outer]: one, [inner]: other })),
     );
   }
 
@@ -146,7 +146,7 @@ export class MetricsRegistry {
 }
 
 /** An object with a value for each name. */
-function forEach<V extends string, T>(
+export function forEachName<V extends string, T>(
   names: readonly V[],
   make: (name: V) => T,
 ): Record<V, T> {

@@ -30,9 +30,9 @@ class TraceSpan {
   }
 
   /** Starts a step, and ends the one before. */
-  step(name: string): void {
+  step(name: string, attributes: Attributes = {}): void {
     this.#step?.span.end();
-    const span = tracer.startSpan(name, {}, this.#context);
+    const span = tracer.startSpan(name, { attributes }, this.#context);
     this.#step = { span, context: trace.setSpan(this.#context, span) };
   }
 

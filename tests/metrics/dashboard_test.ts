@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { chat } from "../support/chat.ts";
 import { familyOf, metricsToken, scrape } from "../support/prometheus.ts";
+import { completion } from "../support/upstream.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";
+import { routedProject } from "../support/targets.ts";
 import { createWorld } from "../support/world.ts";
 
 const read = (name: string) =>
@@ -13,10 +15,15 @@ function seriesOf(expression: string): string[] {
 }
 
 async function usedWorld() {
-  const world = await createWorld({ env: { METRICS_TOKEN: metricsToken } });
+  const world = await createWorld({
+    env: { METRICS_TOKEN: metricsToken },
+    project: routedProject,
+  });
   await subscribe(world);
   await world.deposit("ada", "1");
   await chat(world);
+  world.upstream.once(() => completion({ model: "gpt-4o" }));
+  await chat(world, { model: "gpt-4o" });
   await deliver(world);
   // The metrics page counts itself from its second request on.
   await scrape(world);

@@ -84,8 +84,7 @@ const table: Record<string, Case> = {
     moves: { 'farebox_chats_total{endpoint="chat",outcome="replayed"}': 1 },
     async happens(world) {
       const headers = { "idempotency-key": "k" };
-      await chat(world, {}, { headers });
-      await chat(world, {}, { headers });
+      for (const _ of [1, 2]) await chat(world, {}, { headers });
     },
   },
   "a chat that is no chat": {
@@ -394,7 +393,8 @@ Deno.test("metrics: everything that is counted is in the table, or is read with 
   const moved = Object.values(table).flatMap(({ moves }) => Object.keys(moves));
   const families = new Set(moved.map((series) => familyOf(page, series.replace(/\{.*/, ""))));
   for (const [family, type] of page.types) {
-    if (type === "gauge" || family === "process_cpu_seconds_total") continue;
+    // Attempts are in target_metrics_test.ts.
+    if (type === "gauge" || /^process_cpu_|^farebox_attempt/.test(family)) continue;
     assert.ok(families.has(family), `${family} has no case`);
   }
 });

@@ -1,5 +1,6 @@
 import type { ModelRoute } from "../../src/projects/upstream_schema.ts";
 import { Secret } from "../../src/base/secret.ts";
+import { testPricing } from "./world.ts";
 import type { ChoiceCall } from "../../src/upstreams/target_choice.ts";
 import type { Target, Targets, Upstream } from "../../src/upstreams/upstreams.ts";
 
@@ -46,3 +47,13 @@ export function choiceCall(random: () => number, more: Partial<ChoiceCall> = {})
 export function namesOf(targets: readonly Target[]): string[] {
   return targets.map(({ upstream }) => upstream.name);
 }
+
+/** A project with a route from `gpt-4o`, whose price is the catalogue's, to two upstreams. */
+export const routedProject = {
+  upstreams: {
+    main: { url: "https://main.example/v1", provider: "openai" },
+    spare: { url: "https://spare.example/v1", provider: "openai" },
+  },
+  routes: { "gpt-4o": { targets: [{ upstream: "main" }, { upstream: "spare" }] } },
+  pricing: { ...testPricing, catalogue: true },
+};
