@@ -1,4 +1,13 @@
 import assert from "node:assert/strict";
+import {
+  askedOf,
+  failing,
+  replies,
+  type Reply,
+  routedModels,
+  routedWorld,
+  twoUpstreams,
+} from "../support/routing.ts";
 import { chat, chatStream, usageOf } from "../support/chat.ts";
 import {
   chunk,
@@ -8,46 +17,9 @@ import {
   usage,
   usageChunk,
 } from "../support/upstream.ts";
-import { createWorld, type World } from "../support/world.ts";
+import type { World } from "../support/world.ts";
 
-const upstreams = {
-  main: { url: "https://main.example/v1", apiKey: "main-key" },
-  spare: { url: "https://spare.example/v1", apiKey: "spare-key" },
-};
-const targets = [{ upstream: "main", model: "a" }, { upstream: "spare", model: "b" }];
-const price = { maxOutputTokens: 1000, reasoning: false };
-const models = {
-  "test-model": { input: "1", output: "2", ...price },
-  a: { input: "3", output: "4", ...price },
-  b: { input: "5", output: "6", ...price },
-};
-
-async function routedWorld(project: Record<string, unknown> = {}): Promise<World> {
-  const world = await createWorld({
-    project: { upstreams, routes: { smart: { targets } }, pricing: { models }, ...project },
-  });
-  await world.deposit("ada", "1");
-  return world;
-}
-
-type Reply = (call: ReceivedCall) => Response | Promise<Response>;
-
-/** Answers by the name of the upstream. */
-function replies(world: World, by: Record<string, Reply>): void {
-  world.upstream.reply(async (call) => {
-    const name = new URL(call.url).hostname.split(".")[0] ?? "";
-    const reply = by[name];
-    assert(reply, name);
-    return await reply(call);
-  });
-}
-
-const failing = (status: number, headers: Record<string, string> = {}) => () =>
-  new Response(JSON.stringify({ error: { message: "down" } }), { status, headers });
 const answering = (model: string) => () => completion({ model });
-const askedOf = ({ upstream: { calls } }: World) =>
-  calls.map(({ url, body }) => `${new URL(url).hostname.split(".")[0]} ${body.model}`);
-
 async function assertSettled(world: World): Promise<void> {
   const { held } = await world.balance("ada");
   assert.equal(held, "0");
@@ -171,7 +143,9 @@ Deno.test("fallback: a whole response that breaks off costs the project, not the
 
 Deno.test("price: the project's price of the asked name holds whoever answers", async () => {
   using world = await routedWorld({
-    pricing: { models: { ...models, smart: { input: "10", output: "10", ...price } } },
+    pricing: {
+      models: { ...routedModels, smart: { ...routedModels.a, input: "10", output: "10" } },
+    },
   });
   replies(world, { main: failing(500), spare: answering("b") });
   await chat(world, { model: "smart" });
@@ -181,7 +155,7 @@ Deno.test("price: the project's price of the asked name holds whoever answers", 
 
 Deno.test("hold: a target that the balance does not pay for is not asked", async () => {
   using world = await routedWorld({
-    pricing: { models: { ...models, a: { input: "100000", output: "100000", ...price } } },
+    pricing: { models: { ...routedModels, a: { ...routedModels.a, input: "100000" } } },
   });
   replies(world, { spare: answering("b") });
   const { response } = await chat(world, { model: "smart" });
@@ -204,7 +178,10 @@ Deno.test("hold: it covers the dearest target", async () => {
 });
 
 Deno.test("timeouts: a target without a first byte in time is left for the next", async () => {
-  const slow = { ...upstreams, main: { ...upstreams.main, timeouts: { firstByteMs: 5_000 } } };
+  const slow = {
+    ...twoUpstreams,
+    main: { ...twoUpstreams.main, timeouts: { firstByteMs: 5_000 } },
+  };
   using world = await routedWorld({ upstreams: slow });
   for (const stream of [false, true]) {
     let aborted = false;
