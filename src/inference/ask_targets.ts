@@ -7,8 +7,10 @@ import {
   upstreamTimeout,
   upstreamUnreachable,
 } from "../upstreams/errors.ts";
+import { randomShare } from "./call_targets.ts";
 import type { CallAttempt, FailedAttempt, PaidTarget } from "./attempt.ts";
 import { type AdmittedCall, billOf, type InferenceDeps } from "./call.ts";
+import { callerDisconnectedEarly } from "./disconnect.ts";
 import { createMeter } from "./create_meter.ts";
 
 /** The most attempts for one call. */
@@ -52,9 +54,9 @@ function newAttempt(
 
 /**
  * Gets a call's response: from its first target, or from another one after an error for which
- * another may answer. All attempts are under the same hold, and each target is asked once. `ask`
- * makes one attempt. No other target is asked once a part of a response has been sent to the
- * caller, or the caller has left.
+ * another may answer. Once all have been asked, those with a passing error are asked again after a
+ * pause. All attempts are under the same hold. `ask` makes one attempt. No more is made once a part
+ * of a response has been sent to the caller, or the caller has left.
  */
 export async function askTargets<T>(
   services: InferenceDeps,
@@ -71,21 +73,64 @@ export async function askTargets<T>(
     } catch (error) {
       noteOutcome(services, call, error);
       if (!isReroutable(error)) throw error;
-      if (!mayReroute(services, call)) throw tellingError(call, error);
+      const again = call.untried.length === 0;
+      const next = again ? passingFailures(services, call, error) : call.untried;
+      if (next.length === 0 || !mayReroute(services, call)) throw tellingError(call, error);
       call.telemetry.countError(error);
       call.stopTimers();
       logFailure(services, call, error);
       call.failed.push(await failureOf(services, call, error));
-      switchTarget(services, call, call.untried);
+      if (again) await pause(services, call);
+      requireRunning(call);
+      switchTarget(services, call, next);
     }
   }
 }
 
-/** Whether another target may be asked, after an error that allows it. */
+/** Throws where the whole call was ended meanwhile: its caller has left, or its hold is gone. */
+function requireRunning({ controller: { signal }, request }: AdmittedCall): void {
+  if (request.signal.aborted) throw callerDisconnectedEarly;
+  if (signal.aborted && !isReroutable(signal.reason)) throw signal.reason;
+}
+
+/** Whether another attempt may be made, after an error that allows it. */
 export function mayReroute({ deps: { clock } }: InferenceDeps, call: AdmittedCall): boolean {
-  const { untried, failed, until, hasBegun, request } = call;
-  return untried.length > 0 && failed.length < attemptsMax - 1 && !hasBegun &&
-    clock.elapsed() < until && !request.signal.aborted;
+  const { failed, until, hasBegun, request } = call;
+  return failed.length < attemptsMax - 1 && !hasBegun && clock.elapsed() < until &&
+    !request.signal.aborted;
+}
+
+/** Errors that soon pass, and after which the upstream has most likely charged nothing. */
+const passingKinds: readonly UpstreamErrorKind[] = ["failed", "rate_limited", "unreachable"];
+/** A target that asks for a longer pause is not asked again by the same call, in ms. */
+const retryAfterMaxMs = 2_000;
+const pauseMinMs = 150;
+
+/** The targets that are worth asking again, after the last of them has failed with this error. */
+function passingFailures(
+  { deps: { clock } }: InferenceDeps,
+  { targets, target, failed }: AdmittedCall,
+  error: UpstreamError,
+): readonly PaidTarget[] {
+  const errors = new Map(failed.map((attempt) => [attempt.target, attempt.error]));
+  errors.set(target, error);
+  return targets.filter((one) => {
+    const last = errors.get(one);
+    if (!last || !passingKinds.includes(last.kind)) return false;
+    return (readRetryAfter(last.retryAfter ?? "", clock.now()) ?? 0) <= retryAfterMaxMs;
+  });
+}
+
+/** Waits before targets are asked again: twice as long each time, and as long as one asks for. */
+async function pause({ deps }: InferenceDeps, call: AdmittedCall): Promise<void> {
+  const { clock, randomBytes } = deps;
+  const { failed, targets, until, request: { signal } } = call;
+  const rounds = Math.ceil(failed.length / targets.length);
+  const usualMs = pauseMinMs * 2 ** rounds * (0.5 + randomShare(randomBytes) / 2);
+  const askedMs = failed.map(({ error }) => readRetryAfter(error.retryAfter ?? "", clock.now()));
+  const asked = askedMs.filter((ms) => ms !== null && ms <= retryAfterMaxMs);
+  const ms = Math.min(Math.max(usualMs, ...asked.map(Number)), until - clock.elapsed());
+  await clock.sleep(Math.max(1, ms), signal).catch(() => {});
 }
 
 /**

@@ -141,7 +141,7 @@ function expectedCost(one: CallTarget | undefined, { format }: TargetCall): Amou
 }
 
 /** A number in [0, 1). */
-function randomShare(randomBytes: InferenceDeps["deps"]["randomBytes"]): number {
+export function randomShare(randomBytes: InferenceDeps["deps"]["randomBytes"]): number {
   return new DataView(randomBytes(4).buffer).getUint32(0) / 2 ** 32;
 }
 

@@ -49,7 +49,8 @@ export async function openStream(
 function isWorthWaiting(services: InferenceDeps, call: AdmittedCall): boolean {
   const { firstByteMs = rerouteWaitMs } = call.target.upstream.timeouts;
   const waited = services.deps.clock.elapsed() - call.beganAt;
-  return mayReroute(services, call) && waited < firstByteMs + statusWaitMs;
+  return call.untried.length > 0 && mayReroute(services, call) &&
+    waited < firstByteMs + statusWaitMs;
 }
 
 /** Reports silence until the upstream responds, so that keep-alives are sent. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chat, chatStream, usageOf } from "../support/chat.ts";
+import { chat, chatStream, until, usageOf } from "../support/chat.ts";
 import { askedOf, failing, replies, routedWorld, twoUpstreams } from "../support/routing.ts";
 import { respond, tokens, upstreamResponse } from "../support/responses.ts";
 import { completion, usage } from "../support/upstream.ts";
@@ -119,11 +119,14 @@ Deno.test("events: each change of the target, and all attempts where none answer
     },
   );
   replies(world, { main: failing(500), spare: failing(503) });
-  assert.equal((await chat(world, { model: "smart" })).status, 502);
+  assert.equal((await until(world, chat(world, { model: "smart" }))).status, 502);
   const [failed] = await dataOf("proxy.request.failed");
   assert.deepEqual(failed.attempts.map(({ upstream }: { upstream: string }) => upstream), [
     "main",
     "spare",
+    "main",
+    "spare",
+    "main",
   ]);
 });
 

@@ -8,15 +8,8 @@ import {
   routedWorld,
   twoUpstreams,
 } from "../support/routing.ts";
-import { chat, chatStream, usageOf } from "../support/chat.ts";
-import {
-  chunk,
-  completion,
-  type ReceivedCall,
-  sse,
-  usage,
-  usageChunk,
-} from "../support/upstream.ts";
+import { chat, chatStream, until, usageOf } from "../support/chat.ts";
+import { chunk, completion, sse, usage, usageChunk } from "../support/upstream.ts";
 import type { World } from "../support/world.ts";
 
 const answering = (model: string) => () => completion({ model });
@@ -245,4 +238,38 @@ Deno.test("weight: unnamed conversations spread by weight, and continue where th
     const [first, second] = askedOf(world);
     assert.equal(second, first);
   }
+});
+
+Deno.test("retries: once all have failed, those with a passing error are asked again", async () => {
+  using world = await routedWorld();
+  let asked = 0;
+  replies(world, {
+    main: () => ++asked < 3 ? failing(503)() : completion({ model: "a" }),
+    spare: failing(401),
+  });
+  const { status, response } = await until(world, chat(world, { model: "smart" }), 100);
+  assert.equal(status, 200);
+  assert.equal(response.headers.get("x-service-attempts"), "4");
+  assert.deepEqual(askedOf(world), ["main a", "spare b", "main a", "main a"]);
+  assert.equal((await usageOf(world)).length, 1);
+});
+
+Deno.test("retries: at most five attempts, and none for a caller who has left", async () => {
+  using world = await routedWorld();
+  replies(world, { main: failing(500), spare: failing(500) });
+  assert.equal((await until(world, chat(world, { model: "smart" }), 100)).status, 502);
+  assert.equal(askedOf(world).length, 5);
+  world.upstream.calls.length = 0;
+  const leave = new AbortController();
+  replies(world, {
+    main: failing(500),
+    spare: () => {
+      leave.abort();
+      return failing(500)();
+    },
+  });
+  const { signal } = leave;
+  await until(world, chat(world, { model: "smart" }, { signal }), 100).catch(() => {});
+  assert.equal(askedOf(world).length, 2);
+  await assertSettled(world);
 });
