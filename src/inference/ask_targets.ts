@@ -48,6 +48,7 @@ function newAttempt(
     controller: new AbortController(),
     isBridged: false,
     beganAt: services.deps.clock.elapsed(),
+    firstTokenMs: null,
     stopTimers() {},
   };
 }
@@ -150,9 +151,11 @@ function switchTarget(
 
 function noteAnswer(
   { targetHealth, conversations, deps: { clock, metrics } }: InferenceDeps,
-  { target: { target, upstream }, conversation, beganAt }: AdmittedCall,
+  call: AdmittedCall,
 ): void {
-  const ms = clock.elapsed() - beganAt;
+  const { target: { target, upstream }, conversation } = call;
+  const ms = clock.elapsed() - call.beganAt;
+  call.firstTokenMs = ms;
   targetHealth.answered(target, ms);
   const meters = metrics.target(upstream.name);
   meters.attempts.answered.add();

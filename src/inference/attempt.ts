@@ -46,6 +46,8 @@ export interface CallAttempt {
   isBridged: boolean;
   /** By the clock's `elapsed`. */
   beganAt: number;
+  /** Until the first event, or the end of a whole response; null before, in ms. */
+  firstTokenMs: number | null;
   /** Stops its timeouts. */
   stopTimers(): void;
 }

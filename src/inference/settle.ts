@@ -6,7 +6,7 @@ import type { Deps } from "../deps.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
 import type { EntryUsage } from "../ledger/entry.ts";
 import type { Settlement, SettleResult } from "../ledger/hold.ts";
-import { countFailureHourly } from "../summaries/hourly_counters.ts";
+import { countAttemptHourly, countFailureHourly } from "../summaries/hourly_counters.ts";
 import {
   type AdmittedCall,
   billOf,
@@ -70,7 +70,10 @@ export async function settleCall(
   try {
     const settled = await charge(services, settlement);
     countFailure(services.deps, call, ending);
-    if (call.isRouted) noteTarget(services, call, { ending, bill });
+    if (call.isRouted) {
+      if (ending.kind === "completed") services.targetHealth.succeeded(call.target.target);
+      countAttempts(services, call, bill);
+    }
     call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
     telemetry.end(ending);
     return settled;
@@ -83,20 +86,21 @@ export async function settleCall(
   }
 }
 
-function noteTarget(
-  { targetHealth, deps: { metrics } }: InferenceDeps,
-  { target: { target, upstream }, failed, caller }: AdmittedCall,
-  { ending, bill }: { ending: CallEnding; bill: CallBill },
+/** Counts the attempts of a call that has ended; `bill` is null where nothing was charged. */
+function countAttempts(
+  { deps: { committer, clock, metrics } }: InferenceDeps,
+  { target, firstTokenMs, failed, caller }: AdmittedCall,
+  bill: CallBill | null,
 ): void {
-  if (ending.kind === "completed") targetHealth.succeeded(target);
-  const { currency } = caller.snapshot.project;
-  for (
-    const { target: { upstream: { name } }, upstreamCost } of [...failed, {
-      target: { upstream },
-      ...bill,
-    }]
-  ) {
-    if (upstreamCost) metrics.target(name).cost(currency).add(Number(formatAmount(upstreamCost)));
+  const { id: projectId, currency } = caller.snapshot.project;
+  const { cost: amount = zero, upstreamCost = null } = bill ?? {};
+  const before = failed.map((attempt) => ({ ...attempt, firstTokenMs: null, amount: zero }));
+  for (const attempt of [...before, { target, firstTokenMs, amount, upstreamCost }]) {
+    const { target: { upstream: { name: upstream }, model }, upstreamCost: known } = attempt;
+    const cost = known ?? zero;
+    if (cost > zero) metrics.target(upstream).cost(currency).add(Number(formatAmount(cost)));
+    const counted = { ...attempt, projectId, upstream, model, upstreamCost: cost, at: clock.now() };
+    committer.count(countAttemptHourly(counted));
   }
 }
 
@@ -189,13 +193,18 @@ function isOwnLength({ meter }: AdmittedCall, { price: { table }, used: { units 
 
 /** Ends a call that produced nothing: no charge, and its idempotency key is free again. */
 export async function releaseCall(
-  { holds, deps }: InferenceDeps,
+  services: InferenceDeps,
   call: AdmittedCall,
   ending: CallEnding,
 ): Promise<void> {
+  const { holds, deps } = services;
   const { ref, id, requestId, idempotency, telemetry } = call;
   telemetry.begin("settle");
   countFailure(deps, call, ending);
+  if (call.isRouted) {
+    const known = call.meter.reported && billOf(services, call, await call.meter.usage());
+    countAttempts(services, call, known && { ...known, cost: zero });
+  }
   const end = (tx: AccountTx) => {
     tx.emit(...callEndedEvents(call, ending));
     if (idempotency) removeIdempotencyMark(tx, idempotency);

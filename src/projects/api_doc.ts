@@ -38,6 +38,8 @@ const project = {
     models: { "gpt-4o-mini": { input: "0.3", output: "1.2" } },
   },
   upstream: null,
+  upstreams: {},
+  routes: {},
   userSource: "any",
   userHeader: null,
   maxOutputTokens: 16_384,

@@ -50,6 +50,21 @@ const summarySchema = z.object({
     reason: z.string().meta({ description: "The model's name; beyond 24 of an hour, `other`." }),
     count,
   })).meta({ description: "Requests for models without a price, which got 404." }),
+  targets: z.array(z.object({
+    upstream: z.string().meta({ description: "Its name in the settings." }),
+    model: z.string().meta({ description: "The model's name there." }),
+    attempts: count,
+    answers: count.meta({
+      description: "Attempts that got an answer, also where it broke off later.",
+    }),
+    firstTokenMs: count.meta({
+      description: "The average of those to the first event, or to the end of a whole response.",
+    }),
+    cost: amount("What was charged for its responses."),
+    upstreamCost: amount("What its attempts are known to have cost, also those that failed."),
+  })).meta({
+    description: "Attempts by target of a route, the most first; beyond 24 of an hour, `other`.",
+  }),
   topUsers: z.object({
     month: z.string().regex(/^\d{4}-\d\d$/).meta({ description: "The month of `to`, UTC." }),
     users: z.array(z.object({
@@ -94,6 +109,15 @@ const example = {
   refusals: [{ reason: "insufficient_funds", count: 1 }],
   failures: [],
   unpriced: [],
+  targets: [{
+    upstream: "main",
+    model: "gpt-4o-mini",
+    attempts: 2,
+    answers: 2,
+    firstTokenMs: 412,
+    cost: "0.0007176",
+    upstreamCost: "0.000598",
+  }],
   topUsers: {
     month: "2026-01",
     users: [{ user: "ada", requests: 2, tokens: 1816, spent: "0.0007176" }],

@@ -74,3 +74,30 @@ export function countUnpricedHourly(projectId: string, model: string, at: number
 export function countFailureHourly(projectId: string, code: string, at: number): Increment {
   return { key: sumKey(projectId, startOfHour(at)), field: `failed:${code}`, values: [1n] };
 }
+
+/** Attempts of one target: a model of an upstream that a route leads to. */
+interface CountedAttempt {
+  projectId: string;
+  upstream: string;
+  model: string;
+  /** From its start to the first event or the end of a whole response; null where it failed. */
+  firstTokenMs: number | null;
+  /** What was charged for its response. */
+  amount: Amount;
+  /** What it is known to have cost by the provider's price list. */
+  upstreamCost: Amount;
+  /** In milliseconds since 1970. */
+  at: number;
+}
+
+/** Returns the increment of one attempt: attempts, answers, their ms, the charge and the cost. */
+export function countAttemptHourly(
+  { projectId, upstream, model, firstTokenMs, amount, upstreamCost, at }: CountedAttempt,
+): Increment {
+  const answers = firstTokenMs === null ? [0n, 0n] : [1n, BigInt(Math.round(firstTokenMs))];
+  return {
+    key: sumKey(projectId, startOfHour(at)),
+    field: `target:${upstream} ${model}`,
+    values: [1n, ...answers, amount, upstreamCost],
+  };
+}

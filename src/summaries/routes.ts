@@ -52,6 +52,11 @@ export function summaryRoutes(
         refusals: summary.refusals,
         failures: summary.failures,
         unpriced: summary.unpriced,
+        targets: summary.targets.map((target) => ({
+          ...target,
+          cost: formatAmount(target.cost),
+          upstreamCost: formatAmount(target.upstreamCost),
+        })),
         topUsers: {
           month,
           users: users.map((user) => ({ ...user, spent: formatAmount(user.spent) })),

@@ -44,6 +44,23 @@ export interface Summary {
   failures: ReasonCount[];
   /** Requests for models without a price, by the model's name. */
   unpriced: ReasonCount[];
+  /** Attempts of targets that routes lead to, the most first. */
+  targets: TargetTotals[];
+}
+
+/** The attempts of a target: a model of an upstream. */
+export interface TargetTotals {
+  upstream: string;
+  model: string;
+  attempts: number;
+  /** Attempts that got an answer, also where it broke off later. */
+  answers: number;
+  /** The average time of those to the first event, or to the end of a whole response, in ms. */
+  firstTokenMs: number;
+  /** What was charged for its responses. */
+  cost: Amount;
+  /** What its attempts are known to have cost by the provider's price list. */
+  upstreamCost: Amount;
 }
 
 /** How often a reason occurred; the most frequent first. */
@@ -81,6 +98,7 @@ export async function readSummary(
     refusals: countedOf(whole, "refused:"),
     failures: countedOf(whole, "failed:"),
     unpriced: countedOf(whole, "unpriced:"),
+    targets: targetsOf(whole),
   };
 }
 
@@ -113,6 +131,25 @@ function modelsOf(sum: Sum): Summary["models"] {
   return models.sort((one, other) =>
     one.cost === other.cost ? other.requests - one.requests : one.cost < other.cost ? 1 : -1
   );
+}
+
+const targetGroup = "target:";
+
+function targetsOf(sum: Sum): TargetTotals[] {
+  const fields = [...sum].filter(([field]) => field.startsWith(targetGroup));
+  const targets = fields.map(([field, [attempts = 0n, answers = 0n, ms = 0n, ...money]]) => {
+    const [upstream = "", ...model] = field.slice(targetGroup.length).split(" ");
+    return {
+      upstream,
+      model: model.join(" "),
+      attempts: Number(attempts),
+      answers: Number(answers),
+      firstTokenMs: answers > 0n ? Math.round(Number(ms) / Number(answers)) : 0,
+      cost: toAmount(money[0] ?? 0n),
+      upstreamCost: toAmount(money[1] ?? 0n),
+    };
+  });
+  return targets.sort((one, other) => other.attempts - one.attempts);
 }
 
 function countedOf(sum: Sum, group: string): ReasonCount[] {

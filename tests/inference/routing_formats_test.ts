@@ -3,6 +3,7 @@ import { chat, chatStream, until, usageOf } from "../support/chat.ts";
 import { askedOf, failing, replies, routedWorld, twoUpstreams } from "../support/routing.ts";
 import { respond, tokens, upstreamResponse } from "../support/responses.ts";
 import { completion, usage } from "../support/upstream.ts";
+import { adminKey } from "../support/world.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";
 import { asAda, messageObject, send } from "../support/messages.ts";
 
@@ -166,6 +167,28 @@ Deno.test("cost: what a failed attempt reported is the project's cost, and not t
   // 0.15 and 0.6 a million, twice; and 2.5 and 10 a million, once.
   assert.equal(entry?.delta, "-0.00042");
   assert.equal(entry?.usage.upstreamCost, "0.00371");
+  await world.deps.committer.flush();
+  const path = `/v1/admin/projects/${world.projectId}/summary`;
+  const { body: { targets } } = await world.json(path, { method: "GET", key: adminKey });
+  const counted = { attempts: 1, firstTokenMs: 0 };
+  assert.deepEqual(targets, [
+    {
+      ...counted,
+      upstream: "main",
+      model: "gpt-4o",
+      answers: 0,
+      cost: "0",
+      upstreamCost: "0.0035",
+    },
+    {
+      ...counted,
+      upstream: "spare",
+      model: "gpt-4o-mini",
+      answers: 1,
+      cost: "0.00042",
+      upstreamCost: "0.00021",
+    },
+  ]);
 });
 
 Deno.test("streams: the response begins only when no other target can be asked any more", async () => {

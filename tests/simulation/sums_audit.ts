@@ -21,7 +21,7 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
   for (const { key, value } of store.list({ prefix: ["sum"], limit: 100_000 })) {
     if (!value) continue;
     for (const [field, values] of decodeSum(value)) {
-      if (/^(refused|failed):/.test(field)) continue;
+      if (/^(refused|failed|target):/.test(field)) continue;
       const [amount = 0n, shortfall = 0n] = values.slice(field.startsWith("model:") ? 6 : 1);
       add(kept, `${key[1]} ${key[2]} ${field} count`, values[0] ?? 0n);
       add(kept, `${key[1]} ${key[2]} ${field} amount`, amount + shortfall);
