@@ -244,8 +244,7 @@ function openInference(
 ) {
   const { deps } = services;
   const upstreams = createUpstreams(deps, secrets);
-  const { findUpstream } = upstreams;
-  const models = createModels({ deps, findUpstream, prices: services.prices });
+  const models = createModels({ deps, upstreams, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
   const reasoningModels = createReasoningModels(
     deps.kv,

@@ -132,7 +132,7 @@ export function createHttpClient(
   return async (request) => {
     const target = targetOf(request.url);
     const { server, tunnel, lines } = target;
-    const idle = poolOf(target, request.headers.authorization ?? "");
+    const idle = poolOf(target, keyOf(request.headers));
     const bytes = encodeRequest(request, lines);
     const { signal, onSend } = request;
     const kept = idle.take();
@@ -151,6 +151,13 @@ export function createHttpClient(
     onSend?.(true);
     return await connection.request(bytes, signal);
   };
+}
+
+/** The key of a request, in whichever header its server expects it. */
+function keyOf(
+  { authorization, "x-api-key": other, "api-key": azure }: UpstreamRequest["headers"],
+) {
+  return authorization ?? other ?? azure ?? "";
 }
 
 const sendable = /^[\t\x20-\x7e]*$/;

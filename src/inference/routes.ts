@@ -45,7 +45,7 @@ function getModel({ auth }: InferenceDeps, models: Models): Handler {
     const { key, snapshot } = await auth.caller(request, "chat");
     // The slash of a name such as `vendor/model:tag` may be escaped or not.
     const id = decodeModel(path.slice(path.indexOf("/models/") + "/models/".length));
-    const model = models.find(snapshot.project, id);
+    const model = await models.find(snapshot.project, id);
     if (!model || !allowsModel(key, id)) throw modelNotFound(id);
     return jsonResponse(200, model, requestId, corsHeaders);
   };

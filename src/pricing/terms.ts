@@ -77,7 +77,7 @@ export interface ServedModel {
   at: number;
 }
 
-const modelsPerProjectMax = 1_000;
+const modelsPerProjectMax = 5_000;
 const hourMs = 60 * 60 * 1000;
 
 /** Where the terms of a model come from, before the time of a request chooses among its prices. */

@@ -8,7 +8,14 @@ const httpUrl = z.string().max(2048).refine((text) => {
 }, { error: "must be an http or https URL without credentials" });
 
 const milliseconds = (most: number) => z.int().min(1).max(most);
-const headerName = z.string().regex(/^[A-Za-z0-9-]{1,64}$/, { error: "must be a header's name" });
+/** Headers that this service sets, and those that concern a single connection. */
+const ownHeaders = new RegExp(
+  "^(host|content-(length|type|encoding)|accept(-encoding)?|connection|keep-alive|te|trailer|" +
+    "transfer-encoding|upgrade|expect|proxy-.*|authorization|x-api-key|api-key|x-request-id)$",
+  "i",
+);
+const headerName = z.string().regex(/^[A-Za-z0-9-]{1,64}$/, { error: "must be a header's name" })
+  .refine((name) => !ownHeaders.test(name), { error: "is a header that Farebox sets itself" });
 const headerValue = z.string().min(1).max(1024).regex(/^[\x20-\x7e]+$/, {
   error: "must be printable ASCII characters",
 });
@@ -44,9 +51,9 @@ const upstreamFields = {
   }).optional().meta({
     description: "In milliseconds; absent: the server's `UPSTREAM_TIMEOUT_MS` for all.",
   }),
-  models: z.array(modelName).min(1).max(1_000).optional().meta({
+  models: z.union([z.array(modelName).min(1).max(1_000), z.literal("upstream")]).optional().meta({
     description: "The models that it serves; a name that ends in `*` stands for all that begin " +
-      "like it. Absent: any.",
+      "like it. `upstream`: those that it lists itself. Absent: any.",
   }),
 };
 

@@ -1,6 +1,7 @@
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps, UpstreamRequest } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
+import { endpointUrl, upstreamHeaders } from "./address.ts";
 import { abortError, readUpstreamBody } from "./client.ts";
 import { redactKey, upstreamTimeout, upstreamUnreachable } from "./errors.ts";
 import type { Upstream } from "./upstreams.ts";
@@ -24,9 +25,10 @@ export interface UpstreamQuestion {
  */
 export async function askUpstream(
   { clock, config }: Pick<Deps, "clock" | "config">,
-  { url, apiKey, request }: Upstream,
+  upstream: Upstream,
   { method, path, body, headers, id }: UpstreamQuestion,
 ): Promise<{ status: number; text: string }> {
+  const { apiKey, request } = upstream;
   const stop = new AbortController();
   const { signal } = stop;
   const { upstreamTimeoutMs, upstreamBodyBytesMax } = config;
@@ -36,10 +38,10 @@ export async function askUpstream(
   );
   try {
     const sent = await request({
-      url: url + path,
+      url: endpointUrl(upstream, path, null),
       method,
       headers: {
-        ...(apiKey ? { authorization: `Bearer ${apiKey.reveal()}` } : {}),
+        ...upstreamHeaders(upstream),
         ...headers,
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         accept: "application/json",

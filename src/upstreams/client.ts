@@ -4,6 +4,7 @@ import { upstreamErrorBytesMax } from "../base/limits.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps, UpstreamBody, UpstreamRequest, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
+import { endpointUrl, upstreamHeaders } from "./address.ts";
 import {
   correctedDialect,
   type Dialect,
@@ -93,21 +94,18 @@ async function send(
   body: string | FormBytes,
   dialect: Dialect,
 ): Promise<UpstreamResponse> {
-  const { upstream, path, id, signal, onSend } = call;
-  const authorization = upstream.apiKey
-    ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
-    : {};
+  const { upstream, path, id, input, signal, onSend } = call;
   const isForm = typeof body !== "string";
   try {
     const response = await upstream.request({
-      url: upstream.url + path(dialect),
+      url: endpointUrl(upstream, path(dialect), input.model),
       method: "POST",
       body: isForm ? body.bytes : body,
       headers: {
-        ...authorization,
+        ...upstreamHeaders(upstream),
         ...call.headers(dialect),
         "content-type": isForm ? body.type : "application/json",
-        accept: call.accept ?? (call.input.stream ? "text/event-stream" : "application/json"),
+        accept: call.accept ?? (input.stream ? "text/event-stream" : "application/json"),
         // Compressed responses inflate without bound, and buffer what should stream.
         "accept-encoding": "identity",
         "x-request-id": id,

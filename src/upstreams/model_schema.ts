@@ -12,6 +12,10 @@ export const modelSchema = z.object({
   name: z.string(),
   display_name: z.string(),
   description: z.string().optional(),
+  architecture: z.object({
+    input_modalities: z.array(z.string()),
+    output_modalities: z.array(z.string()),
+  }).optional().meta({ description: "What it reads and writes, where its upstream says so." }),
   pricing: z.object({
     prompt: perToken("a prompt token"),
     completion: perToken("an output token"),

@@ -1,76 +1,121 @@
-import { isObject, parseJson } from "../base/json.ts";
-import { decodeUtf8 } from "../base/utf8.ts";
-import { modelListBytesMax } from "../base/limits.ts";
+import { memoizeByObject } from "../base/memoize_by_object.ts";
 import type { Deps } from "../deps.ts";
-import { inflated } from "../http/inflate.ts";
 import type { Project } from "../projects/schema.ts";
 import { type PublicPrice, publicPrice } from "../pricing/public_price.ts";
-import type { ModelTerms, Prices } from "../pricing/terms.ts";
-import { readUpstreamBody } from "./client.ts";
-import type { FindUpstream, Upstream } from "./upstreams.ts";
+import type { ModelTerms, PricedPlace, Prices } from "../pricing/terms.ts";
+import type { Modalities } from "./model_lists.ts";
 import type { ModelView } from "./model_schema.ts";
+import type { Upstreams } from "./upstreams.ts";
 
 /** The models that a project can serve. */
 export interface Models {
-  list(project: Project): Promise<ModelView[]>;
+  /** Those with a price: its own, those that routes are for, and those of its upstreams. */
+  list(project: Project): Promise<readonly ModelView[]>;
   /** Null when the project has no price for it. */
-  find(project: Project, model: string): ModelView | null;
+  find(project: Project, model: string): Promise<ModelView | null>;
 }
 
 interface ModelsDeps {
-  deps: Deps;
-  findUpstream: FindUpstream;
+  deps: Pick<Deps, "clock">;
   prices: Prices;
+  upstreams: Pick<Upstreams, "findTargets" | "findCatchAll" | "modelLists">;
 }
 
-const upstreamListMs = 5_000;
-const listLifetimeMs = 60_000;
+interface ListedTerms {
+  id: string;
+  terms: ModelTerms;
+  modalities: Modalities | null;
+}
 
 /**
- * Lists models with a price of their own. Where the project has a price for "*" or uses the
- * catalogue, also the upstream's models that get a price by it.
+ * Lists models with a price of their own, and those with a route. Where the project has a price for
+ * "*" or uses the catalogue, also the models of its upstreams that get a price by it.
  */
-export function createModels(
-  { deps, findUpstream, prices }: ModelsDeps,
-): Models {
-  const lists = new Map<string, { readAt: number; ids: Promise<string[]> }>();
+export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps): Models {
+  const { findTargets, findCatchAll, modelLists } = upstreams;
+  // There is one project object for each version of its row, so what is kept ends with it.
+  const kept = memoizeByObject((_project: Project) => ({ of: "", views: noViews }));
 
-  function upstreamModels(upstream: Upstream): Promise<string[]> {
-    // A list depends on the key that asked for it.
-    const asker = `${upstream.url} ${upstream.apiKey?.reveal() ?? ""}`;
-    const known = lists.get(asker);
-    if (known && deps.clock.elapsed() - known.readAt < listLifetimeMs) return known.ids;
-    const ids = fetchModels(deps, upstream).catch((error) => {
-      deps.log("warn", "upstream_models_failed", { url: upstream.url, error: String(error) });
-      return [];
-    });
-    lists.set(asker, { readAt: deps.clock.elapsed(), ids });
-    return ids;
+  async function routedTerms(project: Project, asked: string): Promise<ModelTerms | null> {
+    const { targets } = await findTargets(project, asked);
+    const at = clock.now();
+    for (const { model, place } of targets) {
+      const terms = prices.targetTerms(project, { asked, model, place, at });
+      if (terms) return terms;
+    }
+    return targets.length === 0 ? prices.terms(project, asked, at) : null;
   }
+
+  /** The models of the upstreams that a model without a route of its own goes to. */
+  async function upstreamModels(project: Project): Promise<Map<string, Offered>> {
+    const { models, catalogue } = project.pricing;
+    const offered = new Map<string, Offered>();
+    if (!models["*"] && !catalogue) return offered;
+    const all = await findCatchAll(project);
+    const lists = await Promise.all(all.map(({ upstream }) => modelLists.read(upstream)));
+    for (const [index, { place, serves }] of all.entries()) {
+      for (const { id, modalities } of lists[index] ?? []) {
+        if (!serves(id) || offered.has(id)) continue;
+        offered.set(id, { place, modalities });
+      }
+    }
+    return offered;
+  }
+
+  async function readTerms(project: Project): Promise<ListedTerms[]> {
+    const { pricing: { models }, routes = {} } = project;
+    const named = new Set([...Object.keys(models), ...Object.keys(routes)]);
+    named.delete("*");
+    const ids = [...named];
+    const offered = await upstreamModels(project);
+    const terms = await Promise.all(ids.map((id) => routedTerms(project, id)));
+    const at = clock.now();
+    const listed = ids.map((id, index) => ({
+      id,
+      terms: terms[index] ?? null,
+      modalities: offered.get(id)?.modalities ?? null,
+    }));
+    for (const [id, { place, modalities }] of offered) {
+      if (named.has(id)) continue;
+      const its = prices.targetTerms(project, { asked: id, model: id, place, at });
+      listed.push({ id, terms: its, modalities });
+    }
+    return listed.flatMap(({ terms, ...rest }) => terms ? [{ ...rest, terms }] : []);
+  }
+
+  const viewOf = (project: Project, listed: ListedTerms) =>
+    viewModel(project, { ...listed, catalogueDate: prices.catalogueDate });
 
   return {
     async list(project) {
-      const { models, catalogue } = project.pricing;
-      const ids = new Set(Object.keys(models).filter((model) => model !== "*"));
-      const upstream = models["*"] || catalogue ? await findUpstream(project, "*") : null;
-      if (upstream) (await upstreamModels(upstream)).forEach((id) => ids.add(id));
-      return [...ids].flatMap((id) => {
-        const terms = prices.terms(project, id, deps.clock.now());
-        return terms
-          ? [viewModel(project, { id, terms, catalogueDate: prices.catalogueDate })]
-          : [];
-      });
+      const listed = await readTerms(project);
+      const of = listed.map(({ id }) => id).join("\n");
+      const before = kept(project);
+      const isSame = before.of === of &&
+        listed.every(({ terms }, index) => before.views[index]?.terms === terms);
+      if (isSame) return before.views.map(({ view }) => view);
+      const views = listed.map((one) => ({ terms: one.terms, view: viewOf(project, one) }));
+      Object.assign(before, { of, views });
+      return views.map(({ view }) => view);
     },
-    find(project, model) {
-      const terms = model === "*" ? null : prices.terms(project, model, deps.clock.now());
-      return terms && viewModel(project, { id: model, terms, catalogueDate: prices.catalogueDate });
+    async find(project, id) {
+      const terms = id === "*" ? null : await routedTerms(project, id);
+      return terms && viewOf(project, { id, terms, modalities: null });
     },
   };
 }
 
+/** What an upstream says of a model. */
+interface Offered {
+  place: PricedPlace | null;
+  modalities: Modalities | null;
+}
+
+const noViews: readonly { terms: ModelTerms; view: ModelView }[] = [];
+
 function viewModel(
   project: Project,
-  { id, terms, catalogueDate }: { id: string; terms: ModelTerms; catalogueDate: string },
+  { id, terms, modalities, catalogueDate }: ListedTerms & { catalogueDate: string },
 ): ModelView {
   const { description } = terms;
   return {
@@ -81,6 +126,14 @@ function viewModel(
     name: id,
     display_name: terms.displayName ?? id,
     ...(description ? { description } : {}),
+    ...(modalities
+      ? {
+        architecture: {
+          input_modalities: [...modalities.input],
+          output_modalities: [...modalities.output],
+        },
+      }
+      : {}),
     pricing: { ...viewPricing(publicPrice(terms.price)), currency: project.currency },
     ...(terms.fromCatalogue ? { catalogue_date: catalogueDate } : {}),
   };
@@ -122,28 +175,4 @@ export function aMillionth(decimal: string): string {
   const rest = (digits.slice(-6) + fraction).replace(/0+$/, "");
   const start = digits.slice(0, -6).replace(/^0+(?=\d)/, "");
   return rest === "" ? start : `${start}.${rest}`;
-}
-
-async function fetchModels({ clock }: Deps, upstream: Upstream): Promise<string[]> {
-  const stop = new AbortController();
-  const cancel = clock.after(upstreamListMs, () => stop.abort());
-  try {
-    const { signal } = stop;
-    const headers: Record<string, string> = {
-      accept: "application/json",
-      "accept-encoding": "identity",
-    };
-    if (upstream.apiKey) headers.authorization = `Bearer ${upstream.apiKey.reveal()}`;
-    const request = { url: `${upstream.url}/models`, method: "GET" as const, headers, signal };
-    const response = inflated(await upstream.request({ ...request, body: null }), signal);
-    const bytes = await readUpstreamBody(response.body, modelListBytesMax, signal);
-    if (response.status !== 200) throw new Error(`upstream status ${response.status}`);
-    const body = parseJson(decodeUtf8(bytes) ?? "");
-    const data = isObject(body) && Array.isArray(body.data) ? body.data : [];
-    return data.flatMap((model) =>
-      isObject(model) && typeof model.id === "string" ? [model.id] : []
-    );
-  } finally {
-    cancel();
-  }
 }

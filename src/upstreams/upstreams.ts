@@ -8,6 +8,7 @@ import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstr
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
 import type { DialectSource, KnownDialects } from "./dialect.ts";
+import { createModelLists, type ModelLists } from "./model_lists.ts";
 import { respondInSandbox, sandboxModel } from "./sandbox.ts";
 
 /** A server of models, with its key and what is known about it. */
@@ -21,7 +22,7 @@ export interface Upstream extends DialectSource {
   keyHeader: "authorization" | "x-api-key" | "api-key";
   /** Headers of every request to it. */
   headers: Readonly<Record<string, string>>;
-  /** Azure's: calls then go to the deployment of the model's name. */
+  /** Of Azure's dated API, where calls go to the deployment of the model's name; else null. */
   apiVersion: string | null;
   timeouts: NonNullable<UpstreamSettings["timeouts"]>;
   request: RequestUpstream;
@@ -57,22 +58,27 @@ export type FindUpstreamNamed = (
 /** Finds where the calls of a model can go; none where no upstream is set. */
 export type FindTargets = (project: Project, model: string) => Promise<Targets>;
 
-/** Whether an upstream serves a model, by the names of its settings; without any it serves all. */
-export function servesModel({ models }: Pick<UpstreamSettings, "models">, model: string): boolean {
-  return !models ||
-    models.some((name) =>
-      name.endsWith("*") ? model.startsWith(name.slice(0, -1)) : name === model
-    );
+/** An upstream to which models without a route of their own go, under their own names. */
+export interface CatchAll extends Pick<Target, "upstream" | "place"> {
+  /** Whether its settings say that it serves a model. */
+  serves(model: string): boolean;
+}
+
+/** The upstreams of projects, and what they serve. */
+export interface Upstreams {
+  findUpstream: FindUpstream;
+  findUpstreamNamed: FindUpstreamNamed;
+  findTargets: FindTargets;
+  findCatchAll(project: Project): Promise<readonly CatchAll[]>;
+  modelLists: ModelLists;
 }
 
 /**
  * The project's upstreams, else that of the environment; in development also the simulated model.
  */
-export function createUpstreams(
-  deps: Deps,
-  secrets: Secrets,
-): { findUpstream: FindUpstream; findTargets: FindTargets; findUpstreamNamed: FindUpstreamNamed } {
+export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   const { config } = deps;
+  const modelLists = createModelLists(deps);
   const learned = new Map<string, KnownDialects>();
 
   function dialectsOf(url: string): KnownDialects {
@@ -86,7 +92,7 @@ export function createUpstreams(
     name: string,
     settings: UpstreamSettings,
   ): Promise<Upstream> {
-    const url = withVersion(urlOf(settings));
+    const url = baseUrlOf(settings);
     const prepared = providerNamed(settings.provider);
     return {
       name,
@@ -97,7 +103,7 @@ export function createUpstreams(
       maxTokensField: settings.maxTokensField ?? null,
       formats: settings.formats ?? prepared?.formats ?? null,
       keyHeader: prepared?.keyHeader ?? "authorization",
-      headers: settings.headers ?? {},
+      headers: lowerCased(settings.headers ?? {}),
       apiVersion: settings.apiVersion ?? null,
       timeouts: settings.timeouts ?? {},
       knownDialects: dialectsOf(url),
@@ -134,6 +140,36 @@ export function createUpstreams(
     return upstream ? await openedAs(project, unnamed.name, upstream) : fromEnvironment;
   };
 
+  /** Whether an upstream serves a model: it serves all that nothing is known of. */
+  function serves(upstream: Upstream, { models }: UpstreamSettings, model: string): boolean {
+    if (models === undefined) return true;
+    if (models === "upstream") {
+      const listed = modelLists.known(upstream);
+      return !listed || listed.length === 0 || listed.some(({ id }) => id === model);
+    }
+    return models.some((name) =>
+      name.endsWith("*") ? model.startsWith(name.slice(0, -1)) : name === model
+    );
+  }
+
+  const findCatchAll: Upstreams["findCatchAll"] = async (project) => {
+    const { upstreams = {}, routes = {} } = project;
+    const route = routes["*"];
+    if (!route) {
+      const upstream = await findUpstream(project, "*");
+      return upstream ? [{ upstream, place: null, serves: () => true }] : [];
+    }
+    const found: CatchAll[] = [];
+    for (const { upstream: name, model } of route.targets) {
+      const settings = upstreams[name];
+      if (!settings || model !== undefined) continue;
+      const upstream = await openedAs(project, name, settings);
+      const its = (asked: string) => serves(upstream, settings, asked);
+      found.push({ upstream, place: settings, serves: its });
+    }
+    return found;
+  };
+
   const findUpstreamNamed: FindUpstreamNamed = async (project, name) => {
     if (name === null) return await findUpstream(project, "");
     const settings = project.upstreams?.[name];
@@ -150,13 +186,14 @@ export function createUpstreams(
     const targets: Target[] = [];
     for (const { upstream: name, model: there = model, weight } of route.targets) {
       const settings = upstreams[name];
-      if (!settings || !servesModel(settings, there)) continue;
+      if (!settings) continue;
       const upstream = await openedAs(project, name, settings);
+      if (!serves(upstream, settings, there)) continue;
       targets.push({ upstream, model: there, weight, place: settings });
     }
     return { route, targets };
   };
-  return { findUpstream, findTargets, findUpstreamNamed };
+  return { findUpstream, findUpstreamNamed, findTargets, findCatchAll, modelLists };
 }
 
 const unnamed = {
@@ -169,6 +206,20 @@ const unnamed = {
   apiVersion: null,
   timeouts: {},
 } as const;
+
+/** Where its endpoints are. A URL without a path gets the one that its provider documents. */
+function baseUrlOf(settings: UpstreamSettings): string {
+  const url = urlOf(settings).replace(/\/+$/, "");
+  if (settings.provider !== "azure") return withVersion(url);
+  const root = url.replace(/\/openai(\/v1)?$/, "");
+  return `${root}/openai${settings.apiVersion === undefined ? "/v1" : ""}`;
+}
+
+function lowerCased(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+}
 
 /** The route of a model: its own, else that of `*`; null where no route is for it. */
 function routeOf({ routes = {} }: Project, model: string): ModelRoute | null {

@@ -1,0 +1,34 @@
+import type { Upstream } from "./upstreams.ts";
+
+/** Endpoints that Azure has for each deployment; others name the deployment in the body. */
+const ofDeployments = [
+  ...["/chat/completions", "/completions", "/embeddings"],
+  ...["/audio/transcriptions", "/audio/translations", "/audio/speech"],
+  ...["/images/generations", "/images/edits"],
+];
+
+/**
+ * The URL of an endpoint; `path` may have a query. With an `apiVersion` as Azure's dated API has it:
+ * https://learn.microsoft.com/azure/ai-services/openai/reference
+ */
+export function endpointUrl(
+  { url, apiVersion }: Pick<Upstream, "url" | "apiVersion">,
+  path: string,
+  model: string | null,
+): string {
+  if (apiVersion === null) return url + path;
+  const deployment = model !== null && ofDeployments.includes(path)
+    ? `/deployments/${encodeURIComponent(model)}`
+    : "";
+  const separator = path.includes("?") ? "&" : "?";
+  return `${url}${deployment}${path}${separator}api-version=${encodeURIComponent(apiVersion)}`;
+}
+
+/** The headers of every request to an upstream: the owner's, then its key. */
+export function upstreamHeaders(
+  { headers, keyHeader, apiKey }: Pick<Upstream, "headers" | "keyHeader" | "apiKey">,
+): Record<string, string> {
+  if (!apiKey) return { ...headers };
+  const key = apiKey.reveal();
+  return { ...headers, [keyHeader]: keyHeader === "authorization" ? `Bearer ${key}` : key };
+}
