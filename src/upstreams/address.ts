@@ -8,8 +8,8 @@ const ofDeployments = [
 ];
 
 /**
- * The URL of an endpoint; `path` may have a query. With an `apiVersion` as Azure's dated API has it:
- * https://learn.microsoft.com/azure/ai-services/openai/reference
+ * The URL of an endpoint; `path` may have a query. With an `apiVersion` as Azure's dated API has
+ * it: https://learn.microsoft.com/azure/ai-services/openai/reference
  */
 export function endpointUrl(
   { url, apiVersion }: Pick<Upstream, "url" | "apiVersion">,
