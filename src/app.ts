@@ -4,6 +4,7 @@ import { createCountingBudget, createCountingQueue } from "./inference/prompt_co
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
+import { createCacheSweep } from "./inference/response_cache.ts";
 import { createKeptSweep } from "./inference/kept_responses.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
 import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
@@ -181,6 +182,7 @@ function createSweep(
   const trim = createTrim(deps);
   const sweepMarkers = createMarkerSweep(deps);
   const sweepKept = createKeptSweep(deps);
+  const sweepCaches = createCacheSweep(deps);
   const sweepPayments = [
     createReversalSweep(deps),
     createUnbookedSweep(deps),
@@ -190,6 +192,7 @@ function createSweep(
     for (const sweeper of sweepers) await sweeper.sweep();
     await sweepStoredResponses(deps);
     await sweepKept();
+    await sweepCaches();
     for (const sweepRows of sweepPayments) await sweepRows();
     await trim();
     await sweepMarkers();

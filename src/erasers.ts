@@ -1,5 +1,6 @@
 import { createResponseEraser } from "./inference/idempotency.ts";
 import { createKeptErasers } from "./inference/kept_responses.ts";
+import { createCacheEraser } from "./inference/response_cache.ts";
 import type { Deps } from "./deps.ts";
 import { createPaymentErasers } from "./payments/erase.ts";
 import type { ProjectCache } from "./projects/project_cache.ts";
@@ -24,6 +25,7 @@ export function createErasers(
       createAuditEraser(deps),
       createResponseEraser(deps),
       ...createKeptErasers(deps),
+      createCacheEraser(deps),
       createConnectionEraser({ deps, projectCache }),
     ],
     open: [createTopUsersEraser(deps), ...createWebhookErasers(deps)],

@@ -67,6 +67,10 @@ export const chatReplayLifetimeMs = 24 * 60 * 60 * 1000;
 export const keptResponseLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 /** Largest turn of a conversation that is kept for an upstream that keeps none, in bytes. */
 export const keptTurnBytesMax = 56 * 1024;
+/** Largest response that a project's cache keeps, in bytes: a row of the store has 64 KiB. */
+export const responseCacheBytesMax = 56 * 1024;
+/** Largest request that is looked up there, in bytes: its key is computed at once. */
+export const responseCacheRequestBytesMax = 1024 * 1024;
 /** Most ids that one request may refer to, and that one response is remembered by. */
 export const keptReferencesMax = 512;
 /** Most choices (`n`) of one chat: OpenAI's own bound. */

@@ -13,7 +13,7 @@ import { awaitPrevious, runningRow, type StoredResponse } from "./idempotency.ts
 import { countForHold } from "./prompt_counting.ts";
 import { boundByBytes, boundMedia } from "./prompt_size.ts";
 import { pricedCall } from "./priced_call.ts";
-import { type CallQuote, type PromptSize, quoteCall, quoteTarget } from "./quote.ts";
+import { type CallQuote, type PromptSize, quoteCall, quoteHit, quoteTarget } from "./quote.ts";
 import type { Permit } from "./rate_limiter.ts";
 import type { Refusal } from "./refuse.ts";
 
@@ -167,10 +167,12 @@ async function placeHold(
     remains: Uint8Array | null;
   },
 ): Promise<HoldResult<CallQuote>> {
-  const { ref, id, idempotency, caller } = call;
-  const quotes = targets.map(({ input, terms, priced, reasoning }) =>
-    quoteTarget(input, terms, { priced, prompt, reasons: reasoning.isKnown() })
-  );
+  const { ref, id, idempotency, caller, cache } = call;
+  const quotes = cache?.hit
+    ? [quoteHit(cache.hit)]
+    : targets.map(({ input, terms, priced, reasoning }) =>
+      quoteTarget(input, terms, { priced, prompt, reasons: reasoning.isKnown() })
+    );
   return await holds.place<CallQuote>({
     ref,
     id,

@@ -17,6 +17,9 @@ const text = (description: string) => z.string().optional().meta({ description }
 const routeHeaders = {
   "X-Service-Upstream": text("Where a route leads: the name of the upstream of the last attempt."),
   "X-Service-Attempts": text("Where a route leads: how many attempts were made."),
+  "X-Service-Cache": text(
+    "Where the project has a response cache that is for such requests: `hit` or `miss`.",
+  ),
 };
 /** Headers with the state of rate limits. */
 export const rateHeaderFields = z.object(Object.fromEntries(

@@ -4,7 +4,7 @@ import type { HeaderList } from "../base/response.ts";
 import type { MemoryBudget } from "../base/memory_budget.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Place, PlaceLimiter } from "../base/place_limiter.ts";
-import { type Amount, fromDecimal } from "../base/money.ts";
+import { type Amount, fromDecimal, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { absoluteAmount, type Entry } from "../ledger/entry.ts";
@@ -35,6 +35,7 @@ import type { CountingBudget, CountingQueue } from "./prompt_counting.ts";
 import type { PromptSize } from "./quote.ts";
 import type { Permit, RateLimiter } from "./rate_limiter.ts";
 import type { RefusalReports } from "./refusal_reports.ts";
+import type { CallCache } from "./response_cache.ts";
 import type { RunningCalls } from "./running.ts";
 import type { CallTelemetry } from "./telemetry.ts";
 
@@ -89,6 +90,8 @@ export interface InferenceCall {
   targets: readonly CallTarget[];
   /** Whether a route of the project leads to them. */
   isRouted: boolean;
+  /** What the project's cache does for it; null where it has none, or not for such a request. */
+  cache: CallCache | null;
   /** The user's conversation, where its route keeps it with one target; else null. */
   conversation: string | null;
   /** The previous response that the request continues; null where it continues none. */
@@ -133,15 +136,17 @@ export function responseHead(
 }
 
 /** Headers that tell who answered, after how many attempts, and which tools were removed. */
-export function targetHeaders({ target, failed, isRouted }: AdmittedCall): HeaderList {
+export function targetHeaders({ target, failed, isRouted, cache }: AdmittedCall): HeaderList {
   const { removedTools, upstream } = target;
-  if (!isRouted && removedTools.length === 0) return {};
-  const removed = removedTools.length > 0
-    ? { "x-service-removed-tools": removedTools.join(", ") }
-    : {};
-  if (!isRouted) return removed;
-  const attempts = String(failed.length + 1);
-  return { ...removed, "x-service-upstream": upstream.name, "x-service-attempts": attempts };
+  if (!isRouted && !cache && removedTools.length === 0) return {};
+  const headers: Record<string, string> = {};
+  if (removedTools.length > 0) headers["x-service-removed-tools"] = removedTools.join(", ");
+  if (cache) headers["x-service-cache"] = cache.hit ? "hit" : "miss";
+  if (isRouted) {
+    headers["x-service-upstream"] = upstream.name;
+    headers["x-service-attempts"] = String(failed.length + 1);
+  }
+  return headers;
 }
 
 /** The error with these headers. */
@@ -189,10 +194,16 @@ export interface CallBill {
 const statedFactor = 10n;
 const statedAlways = fromDecimal("0.05");
 
+/** What a bill depends on. */
+export interface BilledCall
+  extends Pick<AdmittedCall, "meter" | "held" | "receivedAt" | "caller" | "cache"> {
+  target: CallTarget;
+}
+
 /** Returns what the call costs with this usage: by the model and the tier that answered. */
 export function billOf(
   { prices }: Pick<InferenceDeps, "prices">,
-  call: AdmittedCall,
+  call: BilledCall,
   usage: TokenUsage,
 ): CallBill {
   const { meter, target: { input, terms, model, target: { place } } } = call;
@@ -213,6 +224,7 @@ export function billOf(
     producedOutput: meter.producedOutput,
     serviceTier: meter.servedTier ?? serviceTier ?? input.extras.serviceTier,
     statedCost,
+    ...(call.cache?.hit ? { costFactor: call.cache.costFactor } : {}),
   };
   const isStated = price.statedPercent !== null && statedCost !== null;
   let cost = costOfUse(price, used);
@@ -222,12 +234,13 @@ export function billOf(
   }
   // A list without the unit's price would state a cost of zero.
   const isListed = listPrice && (!input.units || !pricesOnlyUnits(price));
-  return { price, used, cost, upstreamCost: isListed ? costOfUse(listPrice, used) : null };
+  const upstreamCost = isListed ? costOfUse(listPrice, used) : null;
+  return { price, used, cost, upstreamCost: call.cache?.hit ? zero : upstreamCost };
 }
 
 /** Whether output may have used up the hold: compares lengths only, and is mostly false. */
-export function mayExceedHold({ meter, target: { quote }, input }: AdmittedCall): boolean {
-  return !meter.surelyWithin(quote.cap * input.choices);
+export function mayExceedHold({ meter, target: { quote }, input, cache }: AdmittedCall): boolean {
+  return !cache?.hit && !meter.surelyWithin(quote.cap * input.choices);
 }
 
 /** Whether our own count says that the output has used up the hold. */

@@ -29,6 +29,7 @@ import {
 import { resolveReferences } from "./kept_responses.ts";
 import { requireKeyBudget } from "../projects/key_budget.ts";
 import { requireModel } from "../projects/key_models.ts";
+import { withCache } from "./response_cache.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
 import { refuse, refuseRateError } from "./refuse.ts";
 import { streamResponse } from "./stream_response.ts";
@@ -120,7 +121,9 @@ async function readAndRespond(
     const previous = await awaitPrevious(services, read);
     // A stored response counts toward no limit, and needs neither price nor upstream any more.
     if (previous?.stored) return replayResponse(read, previous.stored);
-    const call = await completeCall(services, read, previous);
+    const completed = await completeCall(services, read, previous);
+    const hasCache = caller.snapshot.project.responseCache?.enabled;
+    const call = hasCache ? await withCache(services, completed) : completed;
     const admission = await admitCall(services, call);
     if (admission.kind !== "settings_moved") return await respond(services, call, admission);
     caller = await services.auth.caller(request, "chat");
@@ -167,7 +170,7 @@ type Continued = "hiddenTokens" | "previousResponse" | "historyItems";
 /** A call as far as the request alone decides it. */
 type ReadCall = Omit<
   InferenceCall,
-  "targets" | "isRouted" | "conversation" | "ref" | "previous" | Continued
+  "targets" | "isRouted" | "conversation" | "cache" | "ref" | "previous" | Continued
 >;
 
 function readCall(
@@ -236,6 +239,7 @@ async function completeCall(
     isRouted: route !== null,
     ...continued,
     ref: await findAccount(deps.kv, project, user),
+    cache: null,
     previous,
   };
 }

@@ -103,7 +103,8 @@ async function connect(services: InferenceDeps, call: AdmittedCall): Promise<Eve
 }
 
 async function openReader(services: InferenceDeps, call: AdmittedCall): Promise<EventReader> {
-  const { telemetry, target: { upstream: { name: upstream } } } = call;
+  const { telemetry, cache, target: { upstream: { name: upstream } } } = call;
+  if (cache?.hit) return eventsReader(cache.hit.complete.events());
   telemetry.begin("forward", { streamed: true, upstream });
   const onHead = startTimers(services, call);
   try {

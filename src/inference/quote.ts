@@ -149,3 +149,13 @@ export function quoteTarget(
     };
   };
 }
+
+/** What a kept response holds: exactly what it costs. */
+export function quoteHit(
+  { cost: amount, outputTokens }: { cost: Amount; outputTokens: number },
+): QuoteOf<TargetQuote> {
+  return ({ available, balance }) =>
+    amount <= available
+      ? { amount, cap: outputTokens, cappedByBalance: false, reducedByHolds: false, balance }
+      : null;
+}

@@ -18,6 +18,7 @@ import { callEndedEvents, type CallEnding, userTrigger } from "./events.ts";
 import { countKeySpend } from "../projects/key_budget.ts";
 import { recordPrice } from "../pricing/price_record.ts";
 import type { KeptIds } from "./format.ts";
+import { keepInCache } from "./response_cache.ts";
 import { type KeptResponse, rememberResponse } from "./kept_responses.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { inputTokensOf, outputTokensOf, storeTokens } from "../base/token_classes.ts";
@@ -62,7 +63,8 @@ export async function settleCall(
     trigger: userTrigger(call.user),
     alongside(tx, entry) {
       tx.emit(...callEndedEvents(call, ending));
-      if (kept) rememberResponse(tx, keptResponse(call, kept, usage));
+      if (call.cache) keepInCache(tx, call, { usage, ending });
+      if (kept && !call.cache?.hit) rememberResponse(tx, keptResponse(call, kept, usage));
       tx.count(...countKeySpend({ ...key, projectId: call.ref.projectId }, bill.cost));
       alongside?.(tx, entry);
     },
@@ -167,6 +169,7 @@ function recordUsage(
     break;
   }
   if (used.units) Object.assign(recorded, used.units);
+  if (call.cache?.hit) recorded.cached = true;
   if (call.isRouted) {
     recorded.upstream = call.target.upstream.name;
     if (call.failed.length > 0) recorded.attempts = call.failed.length + 1;

@@ -1,3 +1,4 @@
+import type { EventSourceMessage } from "eventsource-parser";
 import { type ApiError, errorFields } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
@@ -19,7 +20,7 @@ import { rateHeaders } from "./rate_limiter.ts";
 import { noteOutcome } from "./ask_targets.ts";
 import { openStream } from "./open_stream.ts";
 import { PacedBody } from "./paced_body.ts";
-import type { StreamTransform } from "./format.ts";
+import type { CompleteResponse, EventAssembler, StreamTransform } from "./format.ts";
 import { streamHeaders } from "./stream_headers.ts";
 import { releaseCall, settleCall } from "./settle.ts";
 import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/errors.ts";
@@ -86,6 +87,8 @@ interface StreamOptions {
 class ResponseStream {
   readonly #options: StreamOptions;
   readonly #transform: StreamTransform;
+  /** Puts the response together for the project's cache; null where it is not kept. */
+  #assembler: EventAssembler | null = null;
   readonly #body: PacedBody;
   #ended = false;
   /** The output used up the hold before the stream ended. */
@@ -106,6 +109,9 @@ class ResponseStream {
       apiKey,
       notice,
     });
+    if (call.cache && !call.cache.hit) {
+      this.#assembler = call.format.createAssembler({ request, head: responseHead(call), apiKey });
+    }
     this.#body = new PacedBody({
       clock,
       request: call.request,
@@ -159,9 +165,30 @@ class ResponseStream {
       // Nothing may stand between the parts of an event.
       return this.#isWithinEvent ? "" : ": keep-alive\n\n";
     }
-    if (!isLargePart(read)) return this.#transform.takeAll(read);
+    if (!isLargePart(read)) {
+      if (this.#assembler) this.#assemble(read);
+      return this.#transform.takeAll(read);
+    }
+    this.#assembler = null;
     this.#isWithinEvent = !read.isLast;
     return this.#transform.takeLarge(read);
+  }
+
+  #assemble(events: EventSourceMessage[]): void {
+    try {
+      for (const event of events) this.#assembler?.add(event, { usageOnly: false });
+    } catch {
+      this.#assembler = null;
+    }
+  }
+
+  /** The whole response for the project's cache; null where it is not one. */
+  #assembled(): CompleteResponse | null {
+    try {
+      return this.#assembler?.complete() ?? null;
+    } catch {
+      return null;
+    }
   }
 
   /** Reads what comes right after the last event: some servers report usage there. */
@@ -171,7 +198,9 @@ class ResponseStream {
     const pause = clock.sleep(lateUsageMs, stop.signal).catch(() => {});
     const late = await Promise.race([reader.next().catch(() => "end" as const), pause]);
     stop.abort();
-    if (Array.isArray(late)) this.#transform.takeAll(late);
+    if (!Array.isArray(late)) return;
+    if (this.#assembler) this.#assemble(late);
+    this.#transform.takeAll(late);
   }
 
   /** Settles the call and returns the last frames. Runs once. */
@@ -237,6 +266,7 @@ class ResponseStream {
     // A stream that was drained after a disconnect counts as canceled all the same.
     const ending = endingOf(reason ?? (this.#disconnected && callerDisconnected));
     const { kept = null } = this.#transform;
+    if (call.cache && !this.#exceededHold) call.cache.response = this.#assembled();
     const { entry } = await settleCall(services, call, { usage, ending, kept });
     return { usage, entry };
   }

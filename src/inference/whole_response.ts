@@ -21,6 +21,7 @@ import { fitsIdempotencyStore, storeResponse } from "./idempotency.ts";
 import { rateHeaders } from "./rate_limiter.ts";
 import { readMade } from "./read_made.ts";
 import { BodyScan, type LargeBody, readWhole, type WholeBody } from "./read_whole.ts";
+import { noteComplete } from "./note_complete.ts";
 import { noteMade } from "./note_made.ts";
 import { releaseCall, settleCall } from "./settle.ts";
 
@@ -69,6 +70,7 @@ async function chargedResponse(
 ): Promise<Response> {
   const { meter } = call;
   if (complete.error) return await endFailed(services, call, complete.error, meter.producedOutput);
+  if (call.cache) call.cache.response = complete;
   const usage = await meter.usage();
   const notice = await createBalanceNotice(services, call);
   let body = "";
@@ -193,26 +195,25 @@ async function receive(
   call: AdmittedCall,
   memory: MemoryShare,
 ): Promise<WholeBody> {
-  const { telemetry, format: { made }, target: { upstream: { name: upstream } } } = call;
+  const { telemetry, cache, format: { made }, target: { upstream: { name: upstream } } } = call;
+  if (cache?.hit) {
+    noteComplete(call.meter, cache.hit.complete);
+    return { complete: cache.hit.complete };
+  }
   startTimers(services, call);
   telemetry.begin("forward", { upstream });
   const response = await forward(call);
   if (!made) {
     const body = await readWhole(services, call, { ...response, memory });
-    if (body.complete) noteComplete(call, body.complete);
+    const { complete } = body;
+    if (complete) {
+      telemetry.begin("meter");
+      noteComplete(call.meter, complete);
+      // Another target may answer.
+      if (call.untried.length > 0 && isReroutable(complete.error)) throw complete.error;
+    }
     return body;
   }
   const bytesMax = services.deps.config.upstreamBodyBytesMax;
   return { complete: null, large: await readMade(call, made, { ...response, bytesMax, memory }) };
-}
-
-/** Throws the error of a response that failed, where another target may answer. */
-function noteComplete(call: AdmittedCall, complete: CompleteResponse): void {
-  const { meter, telemetry, isRouted } = call;
-  telemetry.begin("meter");
-  for (const text of complete.texts) meter.addText(text);
-  if (complete.hasImage) meter.producedImage = true;
-  meter.addServed(complete.served);
-  for (const usage of complete.usages) meter.addUsage(usage);
-  if (isRouted && call.untried.length > 0 && isReroutable(complete.error)) throw complete.error;
 }

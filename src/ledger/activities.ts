@@ -113,6 +113,7 @@ const columns: readonly EntryColumn[] = [
   column("usage.audioSeconds", null),
   column("usage.upstream", null),
   column("usage.attempts", null),
+  column("usage.cached", null),
   column("metadata"),
 ];
 

@@ -31,6 +31,8 @@ export interface EntryUsage extends StoredTokens {
   characters?: number;
   /** Seconds of sound that were transcribed; a second that has begun counts. */
   audioSeconds?: number;
+  /** The response is from the project's cache: `price.costFactor` is what part was charged. */
+  cached?: true;
   /** What it costs by the provider's price list, as a decimal string; absent where unknown. */
   upstreamCost?: string;
 }

@@ -39,6 +39,7 @@ const usageSchema = z.object({
   audioSeconds: tokens.optional(),
   upstream: z.string().optional(),
   attempts: z.int().min(2).optional(),
+  cached: z.literal(true).optional(),
   upstreamCost: decimal.optional(),
 });
 

@@ -115,6 +115,10 @@ const usageSchema = z.object({
   attempts: z.int().min(2).optional().meta({
     description: "How many attempts the response took; absent where it took one.",
   }),
+  cached: z.literal(true).optional().meta({
+    description: "The response is from the project's cache: `price.costFactor` of its price was " +
+      "charged.",
+  }),
   upstreamCost: decimal.optional().meta({
     description: "What the response costs by the provider's price list; absent where unknown.",
   }),

@@ -45,6 +45,12 @@ function chatMeters(page: MetricsRegistry) {
       values: formatNames,
       innerValues: ["completed", "canceled", "failed", "paywalled", "replayed", "refused"],
     }),
+    cacheLookups: page.countersBy({
+      name: "farebox_cache_lookups_total",
+      help: "Requests looked up in the response cache of their project",
+      label: "outcome",
+      values: ["hit", "miss"],
+    }),
     /**
      * What a call takes besides the wait for its upstream: in this code, and for its caller's body.
      */

@@ -43,6 +43,8 @@ export interface Used {
   serviceTier: string | null;
   /** The cost that the provider states, in 1e-12 currency units. */
   statedCost: bigint | null;
+  /** The part of its price that a response from the project's cache costs; absent for others. */
+  costFactor?: Amount;
 }
 
 /** A use of tokens alone, at the standard tier. */
@@ -84,23 +86,33 @@ export function pricesOnlyUnits({ table: { standard, serviceTiers } }: Price): b
     serviceTiers.size === 0;
 }
 
+/** A cost as a fraction, before it is rounded. */
+interface ExactCost {
+  parts: bigint;
+  /** How many of the parts are 1e-9 currency units. */
+  divisor: bigint;
+}
+
 /**
  * What a response costs, rounded up once. Request prices and fees are due when it produced output;
- * tool calls always.
+ * tool calls always. A factor applies to all of it, fees and the minimum too.
  */
 export function costOfUse(price: Price, used: Used): Amount {
   const { requestFee, minimum, percent, statedPercent } = price;
-  const { producedOutput, statedCost } = used;
-  const cost = statedPercent !== null && statedCost !== null
-    ? divideRoundingUp(statedCost * statedPercent, statedParts * wholePercent)
+  const { producedOutput, statedCost, costFactor } = used;
+  const { parts, divisor } = statedPercent !== null && statedCost !== null
+    ? { parts: statedCost * statedPercent, divisor: statedParts * wholePercent }
     : listCost(levelOfUse(price, used), percent, used);
-  if (!producedOutput) return cost;
-  const whole = toAmount(cost + requestFee);
-  return whole < minimum ? minimum : whole;
+  const due = producedOutput ? parts + requestFee * divisor : parts;
+  const least = producedOutput ? minimum * divisor : 0n;
+  const whole = due < least ? least : due;
+  return costFactor === undefined
+    ? divideRoundingUp(whole, divisor)
+    : divideRoundingUp(whole * costFactor, divisor * unit);
 }
 
 /** What a response costs by the prices of a level, before the project's fee. */
-function listCost(level: PriceLevel, percent: bigint, used: Used): Amount {
+function listCost(level: PriceLevel, percent: bigint, used: Used): ExactCost {
   const { counts, producedOutput } = used;
   let tokens = 0n;
   for (const { name, rate } of level.charges) {
@@ -111,10 +123,10 @@ function listCost(level: PriceLevel, percent: bigint, used: Used): Amount {
     toolPrice(level, used.toolCalls);
   const parts = tokens * level.factor + fixed * tokenParts;
   const { units } = used;
-  if (!level.units || !units) return divideRoundingUp(parts * percent, allParts);
+  if (!level.units || !units) return { parts: parts * percent, divisor: allParts };
   // A minute divides by 60, which the other parts do not.
   const all = parts * unitParts + unitCost(level.units, units) * tokenParts;
-  return divideRoundingUp(all * percent, allParts * unitParts);
+  return { parts: all * percent, divisor: allParts * unitParts };
 }
 
 /** The price of a request; without a known size of its search context, that of the smallest. */

@@ -14,12 +14,12 @@ export function recordPrice(price: Price, used: Used): Readonly<Record<string, s
   const level = levelOfUse(price, used);
   const usual = recorder(price)(level);
   const { statedPercent } = price;
-  const { statedCost } = used;
+  const { statedCost, costFactor } = used;
   const isStated = statedPercent !== null && statedCost !== null;
   const calls = Object.keys(used.toolCalls).filter((name) => level.toolCalls[name] !== undefined);
   const units = level.units && used.units ? [...usedUnitPrices(level.units, used.units)] : [];
   const isUsual = !isStated && calls.length === 0 && units.length === 0 &&
-    level.requestBySearchContext === null;
+    level.requestBySearchContext === null && costFactor === undefined;
   if (isUsual) return usual;
   const request = requestPrice(level, used.searchContext);
   return {
@@ -32,6 +32,7 @@ export function recordPrice(price: Price, used: Used): Readonly<Record<string, s
     ...(isStated
       ? { stated: formatStated(statedCost), markupPercent: formatPercent(statedPercent) }
       : {}),
+    ...(costFactor === undefined ? {} : { costFactor: formatAmount(costFactor) }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idOf, pageQuery } from "../base/fields.ts";
+import { noResponseCache } from "./response_cache_schema.ts";
 import {
   type EndpointDoc,
   type EndpointDocs,
@@ -40,6 +41,7 @@ const project = {
   upstream: null,
   upstreams: {},
   routes: {},
+  responseCache: noResponseCache,
   userSource: "any",
   userHeader: null,
   maxOutputTokens: 16_384,

@@ -6,6 +6,7 @@ import { userIdCharsMax } from "../base/limits.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
+import { responseCacheSchema, type ResponseCacheSettings } from "./response_cache_schema.ts";
 import {
   type ModelRoute,
   routesSchema,
@@ -164,6 +165,7 @@ const settings = {
   routes: routesSchema.meta({
     description: "Where the calls of a model go, by its name; `*` is for all without a route.",
   }),
+  responseCache: responseCacheSchema,
   topUpUrl: addressTemplate.nullable().meta({
     description: "Your own top-up page, with {user}, {project} and {amount}; null: the " +
       "hosted page.",
@@ -222,6 +224,7 @@ export const createProjectSchema = z.strictObject({
   upstream: settings.upstream.default(null),
   upstreams: settings.upstreams.default({}),
   routes: settings.routes.default({}),
+  responseCache: settings.responseCache.prefault({}),
   topUpUrl: settings.topUpUrl.default(null),
   userSource: settings.userSource.default("any"),
   userHeader: settings.userHeader.default(null),
@@ -297,14 +300,19 @@ export const createKeySchema = z.strictObject(apiKeyFields).refine(
 export type CreateKey = z.output<typeof createKeySchema>;
 
 /** A project: its settings and prices. One row; its version changes with every change below it. */
-export interface Project
-  extends Omit<CreateProject, "upstream" | "upstreams" | "routes" | "stripe" | "topUp"> {
+export interface Project extends
+  Omit<
+    CreateProject,
+    "upstream" | "upstreams" | "routes" | "responseCache" | "stripe" | "topUp"
+  > {
   id: string;
   upstream: UpstreamSettings | null;
   /** Absent in rows of older versions. */
   upstreams?: Readonly<Record<string, UpstreamSettings>>;
   /** Absent in rows of older versions. */
   routes?: Readonly<Record<string, ModelRoute>>;
+  /** Absent in rows of older versions. */
+  responseCache?: ResponseCacheSettings;
   stripe: StripeKeys | null;
   topUp: TopUpSettings;
   status: "active" | "archived";

@@ -261,6 +261,22 @@ export const chatReplayDueKey = (dueMs: number, key: Key): Key => [
 export const chatReplayDuePrefix: Key = ["chat_replay_due"];
 
 /**
+ * A response that a project's cache keeps, by whose it is (a hash of the user's id, or `all`) and a
+ * hash of its request. Written with the charge of the call that it answered. Kept as long as the
+ * project's settings say, then swept.
+ */
+export const cachedResponseKey = (projectId: string, whose: string, requestHash: string): Key => [
+  "cached_response",
+  projectId,
+  whose,
+  requestHash,
+];
+/** All responses that a project's cache keeps. */
+export const cachedResponsesPrefix = (projectId: string): Key => ["cached_response", projectId];
+/** The responses that the caches of all projects keep. */
+export const allCachedResponsesPrefix: Key = ["cached_response"];
+
+/**
  * A response that an upstream keeps, or an item of one, by the upstream's id: whose it is, and how
  * many tokens it stands for. Written with its charge. Kept for 30 days, then swept.
  */

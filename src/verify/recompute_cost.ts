@@ -34,7 +34,7 @@ const one = 1_000_000_000_000n;
  * tokens: a provider may have reported none for text that was produced, for which fees are due.
  */
 export function recomputeCost(entry: EntryUsage): Amount[] {
-  const { price, toolCalls, ...usage } = entry;
+  const { price, toolCalls, cached, ...usage } = entry;
   const fields = Object.entries(usage).filter((field): field is [string, number] =>
     field[0].endsWith("Tokens") && typeof field[1] === "number"
   );
@@ -66,11 +66,13 @@ export function recomputeCost(entry: EntryUsage): Amount[] {
     const stated = scaled(price.stated) * one * 60_000_000n;
     const marked = (price.stated === undefined ? list : stated) * markup;
     const parts = 1_000n * one * one * 100n * 60_000_000n;
-    const units = marked / parts + (marked % parts > 0n ? 1n : 0n);
-    if (!producedOutput) return toAmount(units);
-    const due = units + scaled(price.requestFee) / 1_000n;
-    const minimum = scaled(price.minimum) / 1_000n;
-    return toAmount(due > minimum ? due : minimum);
+    const fee = producedOutput ? scaled(price.requestFee) / 1_000n : 0n;
+    const minimum = producedOutput ? scaled(price.minimum) / 1_000n : 0n;
+    const due = marked + fee * parts;
+    const whole = due > minimum * parts ? due : minimum * parts;
+    // Only a response from the project's cache has a factor.
+    const charged = whole * scaled(cached ? price.costFactor : "1");
+    return toAmount((charged + parts * one - 1n) / (parts * one));
   };
   // Units are recorded only of what was produced.
   return output > 0 || ofUnits > 0n ? [cost(true)] : [cost(true), cost(false)];

@@ -41,3 +41,15 @@ Deno.test("metrics of upstreams: beyond 200 names, others are counted together",
   assert.equal(target("u299"), target("u298"));
   assert.notEqual(target("u1"), target("u2"));
 });
+
+Deno.test("metrics of the response cache: lookups by their outcome", async () => {
+  using world = await createWorld({
+    env: { METRICS_TOKEN: metricsToken },
+    project: { responseCache: { enabled: true } },
+  });
+  await world.deposit("ada", "1");
+  for (const _ of [1, 2, 3]) await chat(world);
+  const { series } = await scrape(world);
+  assert.equal(series.get('farebox_cache_lookups_total{outcome="miss"}'), 1);
+  assert.equal(series.get('farebox_cache_lookups_total{outcome="hit"}'), 2);
+});

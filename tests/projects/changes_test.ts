@@ -37,6 +37,7 @@ Deno.test("projects: every setting of a change is kept, and no other changes", a
     // Routes lead to these.
     upstreams: { main: { url: "https://one.test/v1" }, spare: { provider: "openrouter" } },
     routes: { smart: { strategy: "order", targets: [{ upstream: "main", model: "a" }] } },
+    responseCache: { enabled: true, maxAgeSeconds: 60, costFactor: "0.25", scope: "project" },
     pricing: { catalogue: true, markupPercent: "5", requestFee: "0.01", models },
   };
   const settable = Object.keys(updateProjectSchema.shape)
