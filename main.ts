@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   const exposed = await orExit(() => secureDatabase(kvPath));
   const store = await orExit(() => openStore(config.kvPath));
   const deps = await orExit(() => createRealDeps(config, store));
-  const app = await createApp(deps);
+  const app = await orExit(() => createApp(deps));
   await requireSecrets(app, deps);
   reportStart(deps, { environment: Deno.env.toObject(), isNew, exposed, say });
   await orExit(() => app.loadCatalogue());

@@ -68,6 +68,7 @@ const schema = z.strictObject({
   // A server of one's own takes any word as a key, also "changeme".
   UPSTREAM_API_KEY: visible.refine((text) => !text.endsWith("..."), { error: notFilledIn })
     .optional(),
+  UPSTREAMS: z.string().min(1).optional(),
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   UPSTREAM_EVENT_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
@@ -109,6 +110,8 @@ export interface Config {
   /** Grants access to /metrics, which is disabled without it. */
   readonly metricsToken: Secret | null;
   readonly upstream: { readonly url: string; readonly apiKey: Secret | null } | null;
+  /** Named upstreams and routes for all projects, as JSON with their keys. */
+  readonly upstreams: Secret | null;
   /** The deadline of a complete response, and of a stream's first byte. */
   readonly upstreamTimeoutMs: number;
   /** How long a stream may be silent. */
@@ -187,6 +190,7 @@ export function readConfig(
     adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
+    upstreams: env.UPSTREAMS ? secret(env.UPSTREAMS) : null,
     ...boundsOf(env),
     secretsKeys: secretsKeysOf(env, dev).map(secret),
     stripe: stripeOf(env),

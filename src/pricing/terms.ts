@@ -168,7 +168,8 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
   return {
     terms,
     targetTerms(project, { asked, model, place, at }) {
-      if (place === null || !ownPrice(project, asked)) return terms(project, model, at, place);
+      const isUsual = place === null && asked === model;
+      if (isUsual || !ownPrice(project, asked)) return terms(project, model, at, place);
       const own = terms(project, asked, at, place);
       if (!own) return null;
       const list = asked === model ? null : listOf(project, model, at, place);

@@ -23,6 +23,7 @@ import type { ApiKey, CreateKey, CreateProject, Project, UpdateProject } from ".
 import type { UpstreamSettings } from "./upstream_schema.ts";
 import { completeTopUp, paysAtStripe, requirePayable } from "./top_up.ts";
 import { sealStripe, sealUpstream, sealUpstreams } from "./reseal.ts";
+import { readInstanceUpstreams } from "./instance_upstreams.ts";
 import { requireTargets } from "./routes_check.ts";
 import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
 
@@ -120,6 +121,7 @@ export function createProjectAdmin(
   { projectCache, secrets }: { projectCache: ProjectCache; secrets: Secrets },
 ): ProjectAdmin {
   const now = () => new Date(deps.clock.now()).toISOString();
+  const instance = readInstanceUpstreams(deps.config);
 
   async function build(id: string, settings: CreateProject): Promise<Project> {
     const upstream = await seal(id, settings.upstream);
@@ -231,7 +233,7 @@ export function createProjectAdmin(
     async create(settings, by) {
       const project = await build(deps.id("pw"), settings);
       requireFits(project);
-      requireTargets(project);
+      requireTargets(project, instance.upstreams);
       requirePayable(project, paysAtStripe(deps.config, project));
       const write = emptyWrite();
       putProject(write, project, null);
@@ -253,7 +255,7 @@ export function createProjectAdmin(
         const upstreams = await changeUpstreams(project, changes);
         const { stripe, events } = await changeStripe(project, changes.stripe);
         const altered = { ...applyChanges(project, changes), upstream, upstreams, stripe };
-        requireTargets(altered);
+        requireTargets(altered, instance.upstreams);
         requireChangePayable(project, altered);
         for (const detail of describeChanges(project, altered, fields)) {
           audit(write, projectId, { by, action: "project.updated", target: projectId, detail });

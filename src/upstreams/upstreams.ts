@@ -2,6 +2,7 @@ import { Secret } from "../base/secret.ts";
 import type { Deps, RequestUpstream } from "../deps.ts";
 import { withVersion } from "../config.ts";
 import { requestByFetch } from "../http/by_fetch.ts";
+import { readInstanceUpstreams, usualUpstream } from "../projects/instance_upstreams.ts";
 import { providerNamed } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
 import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
@@ -79,6 +80,7 @@ export interface Upstreams {
 export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   const { config } = deps;
   const modelLists = createModelLists(deps);
+  const instance = readInstanceUpstreams(config);
   const learned = new Map<string, KnownDialects>();
 
   function dialectsOf(url: string): KnownDialects {
@@ -87,18 +89,13 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     return known;
   }
 
-  async function open(
-    projectId: string,
-    name: string,
-    settings: UpstreamSettings,
-  ): Promise<Upstream> {
+  function open(name: string, settings: UpstreamSettings, apiKey: Secret | null): Upstream {
     const url = baseUrlOf(settings);
     const prepared = providerNamed(settings.provider);
     return {
       name,
       url,
-      apiKey: settings.apiKey &&
-        new Secret(await secrets.open(settings.apiKey, projectKey(projectId))),
+      apiKey,
       onAbort: settings.onAbort ?? null,
       maxTokensField: settings.maxTokensField ?? null,
       formats: settings.formats ?? prepared?.formats ?? null,
@@ -114,10 +111,21 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   // There are new settings for each version of the project's row, so what is opened ends with it.
   const opened = new WeakMap<UpstreamSettings, Promise<Upstream>>();
   function openedAs({ id }: Project, name: string, settings: UpstreamSettings): Promise<Upstream> {
-    const known = opened.get(settings) ?? open(id, name, settings);
+    const known = opened.get(settings) ?? openOfProject(id, name, settings);
     opened.set(settings, known);
     return known;
   }
+  async function openOfProject(projectId: string, name: string, settings: UpstreamSettings) {
+    const { apiKey: sealed } = settings;
+    const key = sealed && new Secret(await secrets.open(sealed, projectKey(projectId)));
+    return open(name, settings, key);
+  }
+  const ofInstance = new Map(
+    Object.entries(instance.upstreams).map(([name, settings]) => {
+      const upstream = open(name, settings, instance.apiKeys[name] ?? null);
+      return [name, { upstream, settings }];
+    }),
+  );
 
   const fromEnvironment: Upstream | null = config.upstream && {
     ...unnamed,
@@ -140,8 +148,26 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     return upstream ? await openedAs(project, unnamed.name, upstream) : fromEnvironment;
   };
 
+  /** A project's upstream of this name, else the instance's; `default` is the usual one. */
+  async function findNamed(project: Project, name: string, model: string): Promise<Named | null> {
+    const { upstreams = {} } = project;
+    const settings = Object.hasOwn(upstreams, name) ? upstreams[name] : undefined;
+    if (settings) return { upstream: await openedAs(project, name, settings), settings };
+    const found = ofInstance.get(name);
+    if (found || name !== usualUpstream) return found ?? null;
+    const upstream = await findUpstream(project, model);
+    return upstream && { upstream, settings: null };
+  }
+
+  /** The route of a model: the project's, else the instance's where the project has no upstream. */
+  function routeFor({ routes = {}, upstream }: Project, model: string): ModelRoute | null {
+    if (config.dev && model === sandboxModel) return null;
+    return routeIn(routes, model) ?? (upstream ? null : routeIn(instance.routes, model));
+  }
+
   /** Whether an upstream serves a model: it serves all that nothing is known of. */
-  function serves(upstream: Upstream, { models }: UpstreamSettings, model: string): boolean {
+  function serves({ upstream, settings }: Named, model: string): boolean {
+    const { models } = settings ?? {};
     if (models === undefined) return true;
     if (models === "upstream") {
       const listed = modelLists.known(upstream);
@@ -153,43 +179,37 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   }
 
   const findCatchAll: Upstreams["findCatchAll"] = async (project) => {
-    const { upstreams = {}, routes = {} } = project;
-    const route = routes["*"];
+    const route = routeFor(project, "*");
     if (!route) {
       const upstream = await findUpstream(project, "*");
       return upstream ? [{ upstream, place: null, serves: () => true }] : [];
     }
     const found: CatchAll[] = [];
     for (const { upstream: name, model } of route.targets) {
-      const settings = upstreams[name];
-      if (!settings || model !== undefined) continue;
-      const upstream = await openedAs(project, name, settings);
-      const its = (asked: string) => serves(upstream, settings, asked);
-      found.push({ upstream, place: settings, serves: its });
+      const named = model === undefined ? await findNamed(project, name, "*") : null;
+      if (!named) continue;
+      const { upstream, settings: place } = named;
+      found.push({ upstream, place, serves: (asked) => serves(named, asked) });
     }
     return found;
   };
 
   const findUpstreamNamed: FindUpstreamNamed = async (project, name) => {
-    if (name === null) return await findUpstream(project, "");
-    const settings = project.upstreams?.[name];
-    return settings ? await openedAs(project, name, settings) : null;
+    const named = await findNamed(project, name ?? usualUpstream, "");
+    return named && named.upstream;
   };
 
   const findTargets: FindTargets = async (project, model) => {
-    const route = routeOf(project, model);
+    const route = routeFor(project, model);
     if (!route) {
       const upstream = await findUpstream(project, model);
       return { route, targets: upstream ? [{ upstream, model, weight: 1, place: null }] : [] };
     }
-    const { upstreams = {} } = project;
     const targets: Target[] = [];
     for (const { upstream: name, model: there = model, weight } of route.targets) {
-      const settings = upstreams[name];
-      if (!settings) continue;
-      const upstream = await openedAs(project, name, settings);
-      if (!serves(upstream, settings, there)) continue;
-      targets.push({ upstream, model: there, weight, place: settings });
+      const named = await findNamed(project, name, there);
+      if (!named || !serves(named, there)) continue;
+      targets.push({ upstream: named.upstream, model: there, weight, place: named.settings });
     }
     return { route, targets };
   };
@@ -197,7 +217,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
 }
 
 const unnamed = {
-  name: "default",
+  name: usualUpstream,
   onAbort: null,
   maxTokensField: null,
   formats: null,
@@ -221,7 +241,13 @@ function lowerCased(headers: Record<string, string>): Record<string, string> {
   );
 }
 
-/** The route of a model: its own, else that of `*`; null where no route is for it. */
-function routeOf({ routes = {} }: Project, model: string): ModelRoute | null {
+/** The route of a model among these: its own, else that of `*`; null where there is none. */
+function routeIn(routes: Readonly<Record<string, ModelRoute>>, model: string): ModelRoute | null {
   return (Object.hasOwn(routes, model) ? routes[model] : routes["*"]) ?? null;
+}
+
+/** An upstream with its settings; null for the usual one. */
+interface Named {
+  upstream: Upstream;
+  settings: UpstreamSettings | null;
 }
