@@ -53,7 +53,7 @@ async function replay(seed: number): Promise<number> {
 /** Runs every seed from there on, on all cores. */
 async function runAll(from: number, count: number): Promise<number> {
   const startedAt = performance.now();
-  const sum = { seeds: 0, calls: 0, crashes: 0, entries: 0, posts: 0 };
+  const sum = { seeds: 0, calls: 0, crashes: 0, entries: 0, posts: 0, rerouted: 0 };
   const broken: SeedResult[] = [];
   let next = from;
   const nextShare = () => {
@@ -64,7 +64,7 @@ async function runAll(from: number, count: number): Promise<number> {
   };
   const told = (result: SeedResult) => {
     sum.seeds++;
-    for (const name of ["calls", "crashes", "entries", "posts"] as const) sum[name] += result[name];
+    for (const name of summed) sum[name] += result[name];
     if (!result.violation) return;
     broken.push(result);
     tellBroken(result);
@@ -78,10 +78,12 @@ async function runAll(from: number, count: number): Promise<number> {
   console.log(
     `simulate: ${sum.seeds} seeds, ${broken.length} broken, in ${seconds.toFixed(0)} s ` +
       `(${perMinute} a minute): ${sum.calls} calls, ${sum.crashes} crashes, ` +
-      `${sum.entries} entries, ${sum.posts} tries of deliveries`,
+      `${sum.entries} entries, ${sum.posts} tries of deliveries, ${sum.rerouted} calls rerouted`,
   );
   return broken.length > 0 ? 1 : 0;
 }
+
+const summed = ["calls", "crashes", "entries", "posts", "rerouted"] as const;
 
 /** One worker, from its first share to its last. */
 function work(nextShare: () => number[], told: (result: SeedResult) => void): Promise<void> {

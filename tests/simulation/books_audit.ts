@@ -12,6 +12,7 @@ import { extrasOf } from "../support/model_formats.ts";
 import { type ModelCall, ModelServer } from "./model_server.ts";
 import { PricesAudit } from "./prices_audit.ts";
 import type { Violations } from "./violations.ts";
+import { auditEntry } from "./routes_audit.ts";
 import { WalletsAudit } from "./wallets_audit.ts";
 
 /** One account as its writes so far have left it. */
@@ -234,6 +235,7 @@ export class BooksAudit {
       ...{ input, output: outputTokens, searches, tier },
       mayCostFee: call.producedBytes > 0,
     };
+    auditEntry(this.#violations, usage, this.#model.attempts.get(call.requestId) ?? []);
     const asPriced = this.#prices.isDue(entry.id.replace(/^act_/, "req_"), dueOf(entry), used);
     this.#must(asPriced, "a charge and its shortfall are the cost at its hold's price", about);
   }
@@ -278,9 +280,11 @@ export class BooksAudit {
   /** Expired holds charge, one call each, no more than the calls that were never settled. */
   #boundExpired(): void {
     const unsettled = new Map<string, bigint>();
-    for (const call of this.#model.calls.values()) {
-      if (this.#charged.has(call.requestId)) continue;
-      add(unsettled, call.user, this.#prices.mostFor(mostUsedIn(call)));
+    for (const [requestId, attempts] of this.#model.attempts) {
+      if (this.#charged.has(requestId)) continue;
+      const most = attempts.map((call) => this.#prices.mostFor(mostUsedIn(call)));
+      const user = attempts[0]?.user ?? "";
+      add(unsettled, user, most.reduce((one, other) => (other > one ? other : one)));
     }
     for (const [user, expired] of this.#expired) {
       const most = unsettled.get(user) ?? 0n;

@@ -17,6 +17,8 @@ export interface Project {
   subscriptions: string[];
   /** Whether its archiving was acknowledged. */
   archived: boolean;
+  /** Whether a route leads to several upstreams. */
+  isRouted: boolean;
 }
 
 interface CallersOptions {

@@ -21,6 +21,7 @@ import { forgetDefects } from "./forget_defects.ts";
 import { keptDefects } from "./kept_defects.ts";
 import { operatorDefects } from "./operator_defects.ts";
 import { passkeyDefects } from "./passkey_defects.ts";
+import { routeDefects } from "./route_defects.ts";
 import { stripeDefects } from "./stripe_defects.ts";
 import { trimDefects } from "./trim_defects.ts";
 import { walletDefects } from "./wallet_defects.ts";
@@ -267,6 +268,7 @@ export const defects: readonly Defect[] = [
   ...operatorDefects,
   ...stripeDefects,
   ...forgetDefects,
+  ...routeDefects,
   ...keptDefects,
   ...trimDefects,
   ...walletDefects,

@@ -7,6 +7,7 @@ import type { Delivery } from "../../src/webhooks/schema.ts";
 import type { ClaimsAudit } from "./claims_audit.ts";
 import type { Crashes } from "./crashes.ts";
 import type { MemoryStore } from "./memory_store.ts";
+import { routesOf } from "./routes.ts";
 import type { StripeAudit } from "./stripe_audit.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -64,6 +65,13 @@ export class Operators {
   async rename({ id }: Project): Promise<void> {
     const { timeline, callers } = this.#parts;
     await callers.operate("PATCH", `/${id}`, { name: `Name ${timeline.whole(1, 9)}` });
+  }
+
+  /** A project without routes is renamed. */
+  async changeRoutes(project: Project): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    if (!project.isRouted) return await this.rename(project);
+    await callers.operate("PATCH", `/${project.id}`, routesOf(timeline));
   }
 
   /** Just when calls start. */

@@ -15,6 +15,7 @@ import { Process, type Seams, type Surroundings, type Tempo } from "./process.ts
 import { Receivers } from "./receivers.ts";
 import type { Weather } from "./store_line.ts";
 import { StripeAudit } from "./stripe_audit.ts";
+import { auditAttempt } from "./routes_audit.ts";
 import { auditSums } from "./sums_audit.ts";
 import { allTrimmedAfterMs, retentionDays } from "./trim_audit.ts";
 import { Timeline } from "./timeline.ts";
@@ -36,6 +37,8 @@ export interface SeedResult {
   entries: number;
   deliveries: number;
   posts: number;
+  /** Requests that were sent to another target after the first. */
+  rerouted: number;
   simulatedMs: number;
 }
 
@@ -132,8 +135,9 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     onDeath: () => deliveries.fault(),
   });
   model.onPiece = crashes.inStream;
-  model.onRepeated = (call) =>
-    violations.must(false, "a request calls its upstream once", () => JSON.stringify(call));
+  model.onRepeated = (call, before) => auditAttempt(violations, call, before);
+  model.onStray = (call) =>
+    violations.must(false, "a response is continued where it is kept", () => JSON.stringify(call));
   model.onForeign = (call) =>
     violations.must(false, "no response reaches another user", () => JSON.stringify(call));
   store.onLanded = (write) => {
@@ -173,6 +177,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     crashes: crashes.count,
     entries: books.entries.size,
     deliveries: deliveries.expected,
+    rerouted: [...model.attempts.values()].filter(({ length }) => length > 1).length,
     posts: [...receivers.posts.values()].reduce((sum, posts) => sum + posts.length, 0),
   };
 }

@@ -9,6 +9,7 @@ import { firstPricing, Operators } from "./operators.ts";
 import type { PasskeysAudit } from "./passkeys_audit.ts";
 import { People } from "./people.ts";
 import type { Manner, Receivers } from "./receivers.ts";
+import { routedSettings } from "./routes.ts";
 import type { StripeAudit } from "./stripe_audit.ts";
 import { stripeKeys, StripeSide } from "./stripe_side.ts";
 import type { Timeline } from "./timeline.ts";
@@ -87,11 +88,14 @@ export class Workload {
   }
 
   async #make(name: string, users: string[], more: Record<string, unknown>): Promise<Project> {
-    const settings = { name, pricing: firstPricing, ...more };
+    const { timeline } = this.#parts;
+    const routed = timeline.chance(0.5) ? routedSettings(timeline) : {};
+    const settings = { name, pricing: firstPricing, ...routed, ...more };
     const answer = await this.#parts.callers.operate("POST", "", settings);
     const { project: { id }, apiKey } = answer?.body as { project: { id: string }; apiKey: string };
     const shared = more.mode === "shared";
-    const project = { id, apiKey, users, subscriptions: [], shared, archived: false };
+    const isRouted = "routes" in routed;
+    const project = { id, apiKey, users, subscriptions: [], shared, archived: false, isRouted };
     this.projects.push(project);
     return project;
   }
@@ -193,7 +197,7 @@ export class Workload {
     if (dice < 95) return this.#changeManner();
     if (dice < 96.5) return operators.redeliver(project);
     if (dice < 98) return operators.redeliverAll(project);
-    if (dice < 98.5) return operators.rename(project);
+    if (dice < 98.5) return operators.changeRoutes(project);
     return operators.changePrices(project, user);
   }
 

@@ -17,7 +17,7 @@ export interface ScriptedServer {
   /** A rejection closes the connection without a response. A body that fails cuts it off. */
   respond(request: ScriptedRequest): Promise<Response>;
   /** Rejects when no connection can be made. */
-  accept?(): Promise<void>;
+  accept?(server: ServerAddress): Promise<void>;
   /** Whether the client may keep the connection for its next request; asked with each response. */
   keepAlive?(): boolean;
   /** Whether a kept connection is closed instead of reading the next request on it. */
@@ -30,7 +30,7 @@ export interface ScriptedServer {
  */
 export function connectToScript(script: ScriptedServer): Connect {
   return async (server, signal) => {
-    await script.accept?.();
+    await script.accept?.(server);
     signal.throwIfAborted();
     return new ScriptedSocket(server, script);
   };
