@@ -17,6 +17,7 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
     ],
   },
   { title: "Billing", guides: ["prices", "usage", "fields"] },
+  { title: "Upstreams", guides: ["routing", "response-cache"] },
   { title: "Your own systems", guides: ["webhooks"] },
   {
     title: "Hosting",

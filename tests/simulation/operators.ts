@@ -7,7 +7,7 @@ import type { Delivery } from "../../src/webhooks/schema.ts";
 import type { ClaimsAudit } from "./claims_audit.ts";
 import type { Crashes } from "./crashes.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import { routesOf } from "./routes.ts";
+import { routesOf } from "./routed_upstreams.ts";
 import type { StripeAudit } from "./stripe_audit.ts";
 import type { Timeline } from "./timeline.ts";
 

@@ -4,7 +4,7 @@ import type { KeptRow } from "../../src/inference/kept_responses.ts";
 import type { Entry, EntryUsage } from "../../src/ledger/entry.ts";
 import type { Write } from "../../src/store/kv.ts";
 import { type Defect, writing } from "./defect_seams.ts";
-import { routedUpstreams } from "./routes.ts";
+import { routedUpstreams } from "./routed_upstreams.ts";
 
 /** The write, with the usage of its entries changed. */
 function withUsage(write: Write, change: (usage: EntryUsage) => EntryUsage): Write {

@@ -1,7 +1,7 @@
 import { fromDecimal } from "../../src/base/money.ts";
 import type { EntryUsage } from "../../src/ledger/entry.ts";
 import type { ModelCall } from "./model_server.ts";
-import { routedUpstreams, searchPrice, upstreamAt } from "./routes.ts";
+import { routedUpstreams, searchPrice, upstreamAt } from "./routed_upstreams.ts";
 import type { Violations } from "./violations.ts";
 
 const attemptsMax = 5;

@@ -9,7 +9,7 @@ import { firstPricing, Operators } from "./operators.ts";
 import type { PasskeysAudit } from "./passkeys_audit.ts";
 import { People } from "./people.ts";
 import type { Manner, Receivers } from "./receivers.ts";
-import { routedSettings } from "./routes.ts";
+import { routedSettings } from "./routed_upstreams.ts";
 import type { StripeAudit } from "./stripe_audit.ts";
 import { stripeKeys, StripeSide } from "./stripe_side.ts";
 import type { Timeline } from "./timeline.ts";
