@@ -146,7 +146,7 @@ export async function createApp(outside: Deps): Promise<App> {
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
-    console: consoleRoutes({ ...payments, prices, admin, running, sessions, ...webhooks }),
+    console: consoleRoutes({ ...calls, ...payments, admin, sessions, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth];

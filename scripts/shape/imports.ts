@@ -69,6 +69,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "payments",
     "paywall",
     "pricing",
+    "upstreams",
     "inference",
     "webhooks",
   ],

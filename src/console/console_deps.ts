@@ -5,6 +5,7 @@ import type { MoneyRecorder } from "../ledger/record.ts";
 import type { ProjectAdmin, RevokeWithMade } from "../projects/admin.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
+import type { TargetHealth } from "../upstreams/target_health.ts";
 import type { Dispatcher } from "../webhooks/dispatcher.ts";
 import type { Redelivery } from "../webhooks/redelivery.ts";
 import type { Subscriptions } from "../webhooks/subscriptions.ts";
@@ -25,5 +26,6 @@ export interface ConsoleDeps {
   dispatcher: Pick<Dispatcher, "stateOf">;
   sessions: ConsoleSessions;
   prices: Prices;
+  targetHealth: Pick<TargetHealth, "view">;
   askForKey: AskForKey;
 }

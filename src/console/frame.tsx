@@ -34,6 +34,7 @@ const sections = [
   ["/webhooks", "Webhooks"],
   ["/keys", "Keys"],
   ["/pricing", "Pricing"],
+  ["/upstreams", "Upstreams"],
   ["/limits", "Limits"],
   ["/messages", "Messages"],
   ["/settings", "Settings"],

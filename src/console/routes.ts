@@ -13,6 +13,9 @@ import { overviewPage } from "./overview.tsx";
 import { pricingPages } from "./pricing.tsx";
 import { consoleHome, projectsPage } from "./projects.tsx";
 import { refundPages } from "./refund.tsx";
+import { routeFormPages } from "./route_form.tsx";
+import { upstreamFormPages } from "./upstream_form.tsx";
+import { upstreamsPage } from "./upstreams.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { settingPages } from "./settings.tsx";
 import { signInRoutes } from "./sign_in.tsx";
@@ -60,12 +63,17 @@ function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDe
   const keys = keyPages(guard, services);
   const pricing = pricingPages(guard, services);
   const limits = limitPages(guard, services);
+  const upstream = upstreamFormPages(guard, services);
+  const route = routeFormPages(guard, services);
   const messages = messagePages(guard, services);
   const settings = settingPages(guard, services);
   return {
     [`${project}/keys`]: { GET: keys.show, POST: keys.create },
     [`${project}/keys/:keyId/revoke`]: { GET: keys.confirmRevoke, POST: keys.revoke },
     [`${project}/pricing`]: { GET: pricing.show, POST: pricing.change },
+    [`${project}/upstreams`]: { GET: upstreamsPage(guard, services) },
+    [`${project}/upstreams/one`]: { GET: upstream.show, POST: upstream.save },
+    [`${project}/upstreams/route`]: { GET: route.show, POST: route.save },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },
     [`${project}/messages`]: { GET: messages.show, POST: messages.save },
     [`${project}/settings`]: { GET: settings.show, POST: settings.save },

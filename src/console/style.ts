@@ -61,7 +61,7 @@ label, legend { font-weight: 600; }
 label.check { font-weight: 400; display: block; padding: 0.375rem 0; }
 .field { margin: 0 0 1rem; }
 .field > label { display: block; margin-bottom: 0.25rem; }
-.field input:not([type="checkbox"]), .field textarea { width: 26rem; }
+.field input:not([type="checkbox"]), .field textarea, .field select { width: 26rem; }
 .fields { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr));
   gap: 0 1rem; max-width: 60rem; }
 .fields .field input { width: 100%; }

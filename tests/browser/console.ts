@@ -44,6 +44,7 @@ async function allPages(world: World & { subscriptionId: string }): Promise<[str
     ["keys", `${project}/keys`],
     ["key-revoke", `${project}/keys/${body.keys[0].id}/revoke`],
     ["pricing", `${project}/pricing`],
+    ["upstreams", `${project}/upstreams`],
     ["limits", `${project}/limits`],
     ["messages", `${project}/messages?language=de`],
     ["settings", `${project}/settings`],

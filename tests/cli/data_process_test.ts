@@ -144,7 +144,7 @@ Deno.test("import command: deposits every line once, however often it runs or is
 
   // Calls are answered and charged, but their callers never receive the response.
   await using proxy = startCuttingProxy(office.farebox.url, {
-    afterBytes: 1_200,
+    afterBytes: 1_600,
     cutsMax: 6,
     losesLast: true,
   });

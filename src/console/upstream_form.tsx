@@ -1,0 +1,241 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { badRequest } from "../base/errors.ts";
+import type { Json, JsonObject } from "../base/json.ts";
+import { changesByPatch } from "../projects/merge_patch.ts";
+import { providers, upstreamFormats } from "../projects/providers.ts";
+import type { Project } from "../projects/schema.ts";
+import type { ConsoleDeps } from "./console_deps.ts";
+import { integerText, orShowFormAgain, submittedText } from "./fields.ts";
+import { FormCheckbox, FormError, FormField, Hidden } from "./form.tsx";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { requireOperator, upstreamsSection } from "./upstreams.tsx";
+
+const path = `${upstreamsSection}/one`;
+const timeouts = [
+  ["connectMs", "Connect within, ms"],
+  ["firstByteMs", "First byte within, ms"],
+  ["totalMs", "Whole response within, ms"],
+] as const;
+
+/** Adds, changes and removes one named upstream. */
+export function upstreamFormPages(guard: ConsoleGuard, { admin }: ConsoleDeps) {
+  const page = (visit: ProjectVisit, view: Omit<FormView, "visit">) =>
+    visit.page(
+      view.known === null ? "Add an upstream" : "Change an upstream",
+      <UpstreamForm visit={visit} {...view} />,
+      { section: upstreamsSection, problem: view.problem },
+    );
+  return {
+    show: guard.project((visit) => {
+      requireOperator(visit);
+      const name = visit.incoming.query("name") ?? null;
+      const known = name !== null && visit.project.upstreams?.[name] ? name : null;
+      return page(visit, { known, values: valuesOf(visit.project, known), problem: null });
+    }),
+    save: guard.project(async (visit) => {
+      requireOperator(visit);
+      const form = await visit.form();
+      const { project, session, here, go } = visit;
+      const known = submittedText(form, "known");
+      const save = async () => {
+        const name = known ?? submittedText(form, "name") ?? "";
+        if (known === null && project.upstreams?.[name]) {
+          throw badRequest("name", `There is an upstream ‘${name}’ already.`);
+        }
+        const settings = form.get("action") === "remove" ? null : readUpstream(form);
+        const patch = { upstreams: { [name]: settings } };
+        await admin.update(project.id, (current) => changesByPatch(current, patch), session.by);
+        return go(here(upstreamsSection), "saved");
+      };
+      return await orShowFormAgain(
+        save,
+        (problem) => page(visit, { known, values: (field) => form.get(field) ?? "", problem }),
+      );
+    }),
+  };
+}
+
+interface FormView {
+  visit: ProjectVisit;
+  /** The name of an upstream that there is; null for a new one. */
+  known: string | null;
+  values: Values;
+  problem: string | null;
+}
+
+type Values = (name: string) => string;
+
+function valuesOf({ upstreams = {} }: Project, known: string | null): Values {
+  const settings = known === null ? undefined : upstreams[known];
+  if (!settings) return () => "";
+  const { url = "", provider = "", apiVersion = "", models, headers = {}, formats } = settings;
+  const values: Record<string, string> = {
+    ...{ name: known ?? "", url, provider, apiVersion },
+    onAbort: settings.onAbort ?? "",
+    models: models === "upstream" ? "upstream" : (models ?? []).join("\n"),
+    headers: Object.entries(headers).map(([name, value]) => `${name}: ${value}`).join("\n"),
+    ...Object.fromEntries((formats ?? []).map((format) => [format, "on"])),
+    ...Object.fromEntries(
+      timeouts.map(([name]) => [name, String(settings.timeouts?.[name] ?? "")]),
+    ),
+  };
+  return (name) => values[name] ?? "";
+}
+
+/** The settings as a merge patch has them: null for what is empty. */
+function readUpstream(form: URLSearchParams): JsonObject {
+  const text = (name: string) => submittedText(form, name);
+  const models = text("models");
+  const formats = upstreamFormats.filter((format) => form.has(format));
+  const key = text("apiKey");
+  const within: Record<string, Json> = Object.fromEntries(
+    timeouts.map(([name, label]) => [name, integerText(form, name, label)]),
+  );
+  const hasTimeouts = Object.values(within).some((value) => value !== null);
+  const headers = headersIn(text("headers") ?? "");
+  return {
+    url: text("url"),
+    provider: text("provider"),
+    apiVersion: text("apiVersion"),
+    onAbort: text("onAbort"),
+    models: models === null || models === "upstream" ? models : models.split(/[\s,]+/),
+    formats: formats.length > 0 ? [...formats] : null,
+    headers: Object.keys(headers).length > 0 ? headers : null,
+    timeouts: hasTimeouts ? within : null,
+    ...(form.has("removeKey") ? { apiKey: null } : key === null ? {} : { apiKey: key }),
+  };
+}
+
+/** Throws 400 for a line that is no header. */
+function headersIn(text: string): Record<string, string> {
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return Object.fromEntries(lines.map((line) => {
+    const colon = line.indexOf(":");
+    if (colon < 1) throw badRequest("headers", `‘${line}’ is not a header such as ‘Name: value’.`);
+    return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
+  }));
+}
+
+function UpstreamForm({ visit: { here, project }, known, values, problem }: FormView) {
+  const hasKey = known !== null && project.upstreams?.[known]?.apiKey;
+  return (
+    <>
+      <FormError text={problem} />
+      <form method="post" action={here(path)}>
+        {known === null
+          ? (
+            <FormField
+              name="name"
+              label="Name"
+              value={values("name")}
+              required
+              hint="By which routes and headers name it: a-z, 0-9, _ and -."
+            />
+          )
+          : <Hidden fields={{ known }} />}
+        {known === null ? null : <p>{known}</p>}
+        <Provider value={values("provider")} />
+        <FormField
+          name="url"
+          label="URL"
+          type="url"
+          value={values("url")}
+          hint="Empty for the provider’s own."
+        />
+        <FormField
+          name="apiKey"
+          label="API key"
+          type="password"
+          hint={hasKey ? "Empty to keep the stored key." : "Stored encrypted, and never shown."}
+        />
+        {hasKey ? <FormCheckbox name="removeKey" label="Remove the stored key" on={false} /> : null}
+        <Details values={values} />
+        <p class="actions">
+          <button type="submit" class="primary">Save</button>
+          {known === null
+            ? null
+            : (
+              <button type="submit" name="action" value="remove" class="danger" formnovalidate>
+                Remove
+              </button>
+            )}
+          <a class="button" href={here(upstreamsSection)}>Cancel</a>
+        </p>
+      </form>
+    </>
+  );
+}
+
+function Provider({ value }: { value: string }) {
+  const names = Object.keys(providers);
+  const isOther = value !== "" && !names.includes(value);
+  return (
+    <div class="field">
+      <label for="provider">Provider</label>
+      <select id="provider" name="provider">
+        <option value="">Another one, by its URL</option>
+        {[...names, ...(isOther ? [value] : [])].map((name) => (
+          <option value={name} selected={name === value}>{name}</option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+function Details({ values }: { values: Values }) {
+  return (
+    <>
+      <fieldset>
+        <legend>Formats that it speaks</legend>
+        {upstreamFormats.map((format) => (
+          <FormCheckbox name={format} label={format} on={values(format) !== ""} />
+        ))}
+        <span class="hint">None: the provider’s. Calls in others are translated.</span>
+      </fieldset>
+      <fieldset>
+        <legend>Timeouts</legend>
+        <div class="fields">
+          {timeouts.map(([name, label]) => (
+            <FormField
+              name={name}
+              label={label}
+              value={values(name)}
+              more={{ inputmode: "numeric" }}
+            />
+          ))}
+        </div>
+      </fieldset>
+      <Lines
+        name="models"
+        label="Models"
+        value={values("models")}
+        hint="One a line; gpt-* for all that begin like it. “upstream”: those that it lists. Empty: any."
+      />
+      <Lines
+        name="headers"
+        label="Headers"
+        value={values("headers")}
+        hint="One a line, as “Name: value”. They are shown here: not for secrets."
+      />
+      <FormField
+        name="apiVersion"
+        label="API version"
+        value={values("apiVersion")}
+        hint="Azure’s dated API only."
+      />
+    </>
+  );
+}
+
+/** A field of several lines. */
+export function Lines(
+  { name, label, value, hint }: { name: string; label: string; value: string; hint: string },
+) {
+  return (
+    <div class="field">
+      <label for={name}>{label}</label>
+      <textarea id={name} name={name} rows={4} aria-describedby={`${name}-hint`}>{value}</textarea>
+      <span class="hint" id={`${name}-hint`}>{hint}</span>
+    </div>
+  );
+}
