@@ -75,6 +75,21 @@ for (const scheme of ["light", "dark"] as const) {
   });
 }
 
+Deno.test("browser: the operator's forms for upstreams and routes are accessible and fit a phone", async () => {
+  using world = await busyWorld();
+  await using visitor = await visit(world, { scheme: "light" });
+  const { page, url } = visitor;
+  await signIn(page, url, adminKey);
+  const at = `${url}/console/projects/${world.projectId}/upstreams`;
+  for (const path of ["", "/one", "/one?name=main", "/route", "/route?model=smart"]) {
+    await page.goto(at + path);
+    await assertAccessible(page);
+    await assertFits(page);
+    await picture(page, `console-upstreams${path.replaceAll(/\W/g, "-")}`);
+  }
+  assert.deepEqual(visitor.complaints, []);
+});
+
 Deno.test("browser: no figure of a chart is cut off, however small, large or long it is", async () => {
   using world = await createWorld({ env });
   await using visitor = await visit(world, { screen: "desktop" });

@@ -20,6 +20,15 @@ export async function busyWorld(
     pricing: { catalogue: true, markupPercent: "20", requestFee: "0.001", models },
     limits: { user: { requestsPerMinute: 20 } },
     lowBalance: "1",
+    upstreams: {
+      main: { provider: "openai", apiKey: "main-key", models: ["gpt-*"] },
+      spare: { url: "https://spare.example/v1", timeouts: { connectMs: 2_000 } },
+    },
+    routes: {
+      smart: {
+        targets: [{ upstream: "main", model: "gpt-4o" }, { upstream: "spare", model: "large" }],
+      },
+    },
   };
   const world = await createWorld({ env, project });
   const { id: subscriptionId } = await subscribe(world, { description });
