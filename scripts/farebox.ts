@@ -16,6 +16,7 @@ import { addRestore } from "./farebox/restore.ts";
 import { addSecrets } from "./farebox/secrets.ts";
 import { addStripe } from "./farebox/stripe.ts";
 import { openEnvironment } from "./farebox/settings.ts";
+import { addUpstreams } from "./farebox/upstreams.ts";
 import { addUsers } from "./farebox/users.ts";
 import { addVerify } from "./farebox/verify.ts";
 
@@ -25,6 +26,7 @@ export type AddCommands = (program: Command, open: () => Context) => void;
 const groups: readonly AddCommands[] = [
   addProjects,
   addKeys,
+  addUpstreams,
   addUsers,
   addMoney,
   addPrices,

@@ -19,6 +19,11 @@ export async function readJsonOption(
   throw usage(`${option} must be a JSON object; ${where} is ${fault}.${hint}`);
 }
 
+/** Reads a secret from standard input: other users of the machine can read arguments. */
+export async function readSecret(): Promise<string> {
+  return (await new Response(Deno.stdin.readable).text()).trim();
+}
+
 function parse(text: string): { value: Json; fault: string } {
   try {
     return { value: parseJson(text), fault: "another kind of JSON" };

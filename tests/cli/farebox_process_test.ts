@@ -69,6 +69,30 @@ Deno.test("farebox: projects and keys are created, listed, changed and ended", a
   assert.equal((await json("projects", "archive", id, "--yes")).status, "archived");
 });
 
+Deno.test("farebox: upstreams and routes are set, listed and removed; keys are never shown", async () => {
+  await using office = await openOffice();
+  const { run, json } = office;
+  const { id } = await json("projects", "create", "--name", "Shop");
+  const set = await run(["upstreams", "set", id, "main", "--provider", "openai", "--key"], {
+    input: "sk-secret\n",
+  });
+  assert.equal(set.printed, "main is set.\n");
+  await json("upstreams", "set", id, "spare", "--at", "https://spare.example/v1");
+  await json("routes", "set", id, "smart", "main=gpt-4o*3", "spare", "--strategy", "weight");
+  const listed = await run(["upstreams", "list", id]);
+  assert.match(listed.printed, /^main +openai +- +set +-$/m);
+  assert.ok(!listed.printed.includes("sk-secret"));
+  const routes = await run(["routes", "list", id]);
+  assert.match(routes.printed, /^smart +weight +main=gpt-4o\*3 spare$/m);
+  assertEnds(await run(["routes", "set", id, "x", "=a"]), 2, /is not a target such as/);
+  assertEnds(await run(["upstreams", "set", id, "main"]), 2, /^Nothing to set/);
+  assertEnds(await run(["upstreams", "remove", id, "main"]), 1, /names no upstream/);
+  await json("routes", "remove", id, "smart");
+  assert.deepEqual(Object.keys((await json("upstreams", "remove", id, "main")).upstreams), [
+    "spare",
+  ]);
+});
+
 Deno.test("farebox: deposits are recorded once, and shown with users and activities", async () => {
   await using office = await openOffice();
   const { run, json } = office;
