@@ -10,6 +10,7 @@ import { benchMemory } from "./bench/memory.ts";
 import { benchMetrics } from "./bench/metrics.ts";
 import { benchMoney } from "./bench/money.ts";
 import { benchPeers } from "./bench/peers.ts";
+import { benchOutages } from "./bench/outages.ts";
 import { benchStreams } from "./bench/streams.ts";
 import { benchWebhooks } from "./bench/webhooks.ts";
 
@@ -26,6 +27,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   formats: benchFormats,
   metrics: benchMetrics,
   abuse: benchAbuse,
+  outages: benchOutages,
 };
 
 const long = Deno.args.includes("--long");
