@@ -1,9 +1,10 @@
-// An upstream with outages: its arguments are a seed, the length of the run in seconds, and the
-// share of time in which it is down. Prints its port. `GET /log` tells what it was asked.
+// An upstream with outages. Its arguments are a seed, the length of the run in seconds, and the share
+// of time in which it is down; with a fourth, it always hangs. Prints its port. `GET /log` tells what
+// it was asked.
 import { jsonCompletion, streamedCompletion } from "./outage_responses.ts";
 import { seeded } from "./seeded.ts";
 
-const [seed = 1, seconds = 60, downShare = 0.4] = Deno.args.map(Number);
+const [seed = 1, seconds = 60, downShare = 0.4, hangs = 0] = Deno.args.map(Number);
 
 /** How it fails. `late` is no failure, but slower than callers' timeouts allow. */
 const faults = [
@@ -35,6 +36,7 @@ const lateMs = 6_000;
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 function modeNow(): Mode {
+  if (hangs > 0) return "hangs";
   const at = performance.now() - startedAt;
   return phases.find(({ until }) => at < until)?.mode ?? "ok";
 }

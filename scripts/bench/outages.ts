@@ -56,8 +56,36 @@ export async function benchOutages(long: boolean): Promise<Figure[]> {
     );
     if (gateway instanceof Farebox) figures.push(...await gateway.audit(seen));
   }
+  figures.push(await isolation());
   for (const figure of figures) show(figure);
   return figures;
+}
+
+const stuckCalls = 200;
+
+/** How much slower one upstream's calls are while another one's hang. */
+async function isolation(): Promise<Figure> {
+  await using healthy = await startProcess("outage_upstream.ts", 1, 60, 0);
+  await using stuck = await startProcess("outage_upstream.ts", 1, 60, 0, 1);
+  using folder = makeFolder();
+  await using gateway = await startFarebox([healthy.port, stuck.port], folder.path, {
+    smart: { targets: [{ upstream: "main", model: "a" }] },
+    stuck: { targets: [{ upstream: "spare", model: "b" }] },
+  });
+  await load(gateway, 5);
+  const alone = await load(gateway, 8);
+  const asked = { ...gateway, url: gateway.url, key: gateway.key, model: "stuck" };
+  const until = performance.now() + 8_000;
+  const hanging = Array.from({ length: stuckCalls }, async (_, n) => {
+    while (performance.now() < until) {
+      await call(asked, { id: `stuck-${n}`, user: n % callers, stream: n % 2 === 0 });
+    }
+  });
+  const beside = await load(gateway, 8);
+  await Promise.all(hanging);
+  const value = beside.p95 / alone.p95;
+  const name = `Farebox: p95 beside ${stuckCalls} calls of an upstream that hangs`;
+  return { name, value, unit: "x", bar: "1.2", ok: value <= 1.2 };
 }
 
 type Start = (ports: readonly number[], folder: string) => Promise<Gateway>;
@@ -132,7 +160,15 @@ class Farebox implements Gateway {
   }
 }
 
-async function startFarebox([main, spare]: readonly number[], folder: string): Promise<Gateway> {
+const bothTargets = {
+  smart: { targets: [{ upstream: "main", model: "a" }, { upstream: "spare", model: "b" }] },
+};
+
+async function startFarebox(
+  [main, spare]: readonly number[],
+  folder: string,
+  routes: Record<string, unknown> = bothTargets,
+): Promise<Gateway> {
   const service = await startService({}, folder);
   const timeouts = { connectMs: 500, firstByteMs };
   const upstream = (port?: number) => ({
@@ -145,10 +181,8 @@ async function startFarebox([main, spare]: readonly number[], folder: string): P
     headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json" },
     body: JSON.stringify({
       upstreams: { main: upstream(main), spare: upstream(spare) },
-      routes: {
-        smart: { targets: [{ upstream: "main", model: "a" }, { upstream: "spare", model: "b" }] },
-      },
-      pricing: { models: { smart: { input: "1", output: "2" } } },
+      routes,
+      pricing: { models: { "*": { input: "1", output: "2" } } },
     }),
   });
   if (!response.ok) throw new Error(await response.text());
