@@ -1,6 +1,6 @@
-// An upstream with outages. Its arguments are a seed, the length of the run in seconds, and the share
-// of time in which it is down; with a fourth, it always hangs. Prints its port. `GET /log` tells what
-// it was asked.
+// An upstream with outages. Its arguments are a seed, the length of the run in seconds, and the
+// share of time in which it is down; with a fourth, it always hangs. Prints its port. `GET /log`
+// tells what it was asked.
 import { jsonCompletion, streamedCompletion } from "./outage_responses.ts";
 import { seeded } from "./seeded.ts";
 
