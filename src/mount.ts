@@ -148,7 +148,7 @@ interface ServedRoute {
   maskPath(path: string): string;
 }
 
-type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime" | "bodies">;
+type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime" | "note" | "bodies">;
 
 /** Runs handlers. The one place where an error becomes a response, and is logged. */
 function createServe(deps: Deps, load: Load) {
@@ -174,7 +174,7 @@ function createServe(deps: Deps, load: Load) {
 
   async function answer(context: Context, begun: Begun, handler: Handler) {
     const { path, raw: request } = context.req;
-    const { requestId, startedAt, inTime, bodies } = begun;
+    const { requestId, startedAt, inTime, note, bodies } = begun;
     return await handler({
       request,
       requestId,
@@ -184,6 +184,7 @@ function createServe(deps: Deps, load: Load) {
       param: (name) => context.req.param(name) ?? "",
       query: (name) => requireUtf8Query(request, name, context.req.query(name)),
       inTime,
+      note,
       bodies,
     });
   }
@@ -199,6 +200,8 @@ function createServe(deps: Deps, load: Load) {
       const requestId = callerRequestId(request) ?? deps.id("req");
       const startedAt = clock.elapsed();
       const traceId = tracing?.request(request.method, route) ?? undefined;
+      let noted: LogFields | undefined;
+      const note = (fields: LogFields) => void (noted = fields);
       const log = (status: number, fields?: LogFields) => {
         const elapsedMs = clock.elapsed() - startedAt;
         counted.seen(status, elapsedMs);
@@ -208,21 +211,24 @@ function createServe(deps: Deps, load: Load) {
         const level = status >= 500 ? "error" : "info";
         const client = served.probe ? undefined : addressOf(context) ?? undefined;
         const seen = { method, path, status, ms, client };
-        deps.log(level, "request", { requestId, traceId, ...seen, ...fields });
+        deps.log(level, "request", { requestId, traceId, ...seen, ...noted, ...fields });
       };
       if (isCounted) load.requests++;
       try {
         if (isCounted) requireCapacity();
-        const response = await answer(context, { requestId, startedAt, inTime, bodies }, handler);
+        const response = await answer(
+          context,
+          { requestId, startedAt, inTime, note, bodies },
+          handler,
+        );
         if (isApiPath(context.req.path)) forbidStoring(response);
         if (requestIdHeader) response.headers.set(requestIdHeader, requestId);
         if (request.method === "HEAD") await measureBody(response);
-        log(response.status, routed((name) => response.headers.get(name)));
+        log(response.status);
         return response;
       } catch (error) {
         const shown = error instanceof ApiError ? error : internalError(error);
-        const route = routed((name) => shown.headers[name] ?? null);
-        log(shown.status, { ...route, ...errorFields(shown) });
+        log(shown.status, errorFields(shown));
         const idHeader = requestIdHeader ? { [requestIdHeader]: requestId } : {};
         const response = errorResponse(shown, requestId, {
           headers: { ...(cors ? corsHeaders : {}), ...idHeader },
@@ -237,13 +243,6 @@ function createServe(deps: Deps, load: Load) {
       }
     };
   };
-}
-
-/** Who answered a routed call, by its headers, for the log. */
-function routed(header: (name: string) => string | null): LogFields | undefined {
-  const upstream = header("x-service-upstream");
-  if (upstream === null) return undefined;
-  return { upstream, attempts: Number(header("x-service-attempts")) };
 }
 
 /** `Deno.serve` passes the connection in what Hono calls the environment. */

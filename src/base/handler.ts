@@ -20,6 +20,8 @@ export interface Incoming {
   query(name: string): string | undefined;
   /** Waits for the request body. Rejects with 408 when it does not arrive in time. */
   inTime<T>(reading: Promise<T>): Promise<T>;
+  /** Adds fields to the request's line in the log. */
+  note(fields: Record<string, string | number>): void;
   /** The memory budget for large bodies. */
   bodies: BodyBudget;
 }

@@ -40,11 +40,11 @@ export function pricedTargets(
  * Prepares the request for each target. Those whose price does not cover what is requested are left
  * out. Throws 400 where none is left.
  */
-export async function prepareTargets(
+export function prepareTargets(
   { reasoningModels }: Pick<InferenceDeps, "reasoningModels">,
   call: TargetCall,
   targets: PricedTargets,
-): Promise<CallTarget[]> {
+): CallTarget[] {
   const prepared: CallTarget[] = [];
   let uncovered: unknown = null;
   for (const target of targets) {
@@ -55,7 +55,6 @@ export async function prepareTargets(
     }
   }
   if (prepared.length === 0) throw uncovered;
-  for (const { upstream, model } of prepared) await reasoningModels.load(upstream.url, model);
   return prepared;
 }
 
@@ -101,9 +100,8 @@ export function withUpstream(targets: PricedTargets, name: string | null): Price
 export async function inOrder(
   { targetHealth, conversations, deps: { randomBytes } }: InferenceDeps,
   call: TargetCall & Pick<InferenceCall, "user">,
-  { route, targets }: { route: ModelRoute | null; targets: readonly CallTarget[] },
+  { route, targets }: { route: ModelRoute; targets: readonly CallTarget[] },
 ): Promise<Pick<InferenceCall, "targets" | "conversation">> {
-  if (!route || targets.length < 2) return { targets, conversation: null };
   const byTarget = new Map(targets.map((one) => [one.target, one]));
   const those = [...byTarget.keys()];
   const { strategy, sticky } = route;

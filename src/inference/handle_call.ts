@@ -10,13 +10,7 @@ import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts"
 import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
 import type { Target } from "../upstreams/upstreams.ts";
 import { type Admission, admitCall } from "./admit.ts";
-import {
-  inOrder,
-  prepareTargets,
-  type PricedTargets,
-  pricedTargets,
-  withUpstream,
-} from "./call_targets.ts";
+import { inOrder, prepareTargets, pricedTargets, withUpstream } from "./call_targets.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps, withTargetHeaders } from "./call.ts";
 import { callBlockedEvent } from "./events.ts";
 import type { Format, KeptReference, ModelRequest } from "./format.ts";
@@ -125,7 +119,9 @@ async function readAndRespond(
     const hasCache = caller.snapshot.project.responseCache?.enabled;
     const call = hasCache ? await withCache(services, completed) : completed;
     const admission = await admitCall(services, call);
-    if (admission.kind !== "settings_moved") return await respond(services, call, admission);
+    if (admission.kind !== "settings_moved") {
+      return await respond(services, call, { admission, note: started.incoming.note });
+    }
     caller = await services.auth.caller(request, "chat");
   }
   throw new ApiError(503, {
@@ -137,7 +133,10 @@ async function readAndRespond(
 async function respond(
   services: InferenceDeps,
   call: InferenceCall,
-  admission: Exclude<Admission, { kind: "settings_moved" }>,
+  { admission, note }: {
+    admission: Exclude<Admission, { kind: "settings_moved" }>;
+    note: Incoming["note"];
+  },
 ): Promise<Response> {
   switch (admission.kind) {
     case "replayed":
@@ -152,9 +151,14 @@ async function respond(
       const responding = call.input.stream
         ? streamResponse(services, admitted)
         : wholeResponse(services, admitted);
-      return await responding.catch((error) => {
+      try {
+        return await responding;
+      } catch (error) {
         throw withRateHeaders(withTargetHeaders(error, admitted), admitted.rateLimits);
-      });
+      } finally {
+        const { isRouted, target, failed } = admitted;
+        if (isRouted) note({ upstream: target.upstream.name, attempts: failed.length + 1 });
+      }
     }
   }
 }
@@ -228,32 +232,46 @@ async function completeCall(
     await requireKeyBudget(deps.kv, { ...key, projectId: project.id }, null);
   }
   const { route, targets: found } = await findTargets(project, model);
-  const priced = await requirePrices(services, read, found);
-  const { whole, upstream, ...continued } = await withReferences(deps, read);
-  const call = { ...read, input: whole };
-  const targets = await prepareTargets(services, call, withUpstream(priced, upstream));
-  telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
-  return {
-    ...call,
-    ...await inOrder(services, call, { route, targets }),
+  const priced = pricedTargets(services, read, found);
+  if (priced.length === 0) await refuseUnpriced(services, read, found);
+  const { whole, upstream, hiddenTokens, previousResponse, historyItems } = await withReferences(
+    deps,
+    read,
+  );
+  const call: InferenceCall = {
+    ...read,
+    input: whole,
+    targets: [],
     isRouted: route !== null,
-    ...continued,
-    ref: await findAccount(deps.kv, project, user),
+    conversation: null,
     cache: null,
+    hiddenTokens,
+    previousResponse,
+    historyItems,
+    ref: await findAccount(deps.kv, project, user),
     previous,
   };
+  const targets = prepareTargets(services, call, withUpstream(priced, upstream));
+  for (const target of targets) {
+    const loading = services.reasoningModels.load(target.upstream.url, target.model);
+    if (loading) await loading;
+  }
+  call.targets = targets;
+  if (route && targets.length > 1) {
+    Object.assign(call, await inOrder(services, call, { route, targets }));
+  }
+  telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
+  return call;
 }
 
-/** Adds prices. Throws 404 where no target has one, and 502 where there is no target. */
-async function requirePrices(
+/** Throws 404 where no target has a price, and 502 where there is no target. */
+async function refuseUnpriced(
   services: InferenceDeps,
   read: ReadCall,
   targets: readonly Target[],
-): Promise<PricedTargets> {
+): Promise<never> {
   const { deps, prices } = services;
   const { caller: { snapshot: { project } }, input: { model }, receivedAt } = read;
-  const priced = pricedTargets(services, read, targets);
-  if (priced.length > 0) return priced;
   const isPriced = targets.length === 0 && prices.terms(project, model, receivedAt) !== null;
   if (isPriced) throw noUpstream(deps.config);
   await reportUnpriced(services, read);

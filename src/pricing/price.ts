@@ -103,12 +103,15 @@ export function costOfUse(price: Price, used: Used): Amount {
   const { parts, divisor } = statedPercent !== null && statedCost !== null
     ? { parts: statedCost * statedPercent, divisor: statedParts * wholePercent }
     : listCost(levelOfUse(price, used), percent, used);
+  if (costFactor === undefined) {
+    const cost = divideRoundingUp(parts, divisor);
+    if (!producedOutput) return cost;
+    const whole = toAmount(cost + requestFee);
+    return whole < minimum ? minimum : whole;
+  }
   const due = producedOutput ? parts + requestFee * divisor : parts;
   const least = producedOutput ? minimum * divisor : 0n;
-  const whole = due < least ? least : due;
-  return costFactor === undefined
-    ? divideRoundingUp(whole, divisor)
-    : divideRoundingUp(whole * costFactor, divisor * unit);
+  return divideRoundingUp((due < least ? least : due) * costFactor, divisor * unit);
 }
 
 /** What a response costs by the prices of a level, before the project's fee. */

@@ -8,7 +8,7 @@ import { emptyWrite, type Kv } from "../store/kv.ts";
  */
 export interface ReasoningModels {
   /** Reads what is known of a model, once for each process. */
-  load(url: string, model: string): Promise<void>;
+  load(url: string, model: string): Promise<void> | null;
   /**
    * Whether the model may reason unseen: unless it is known not to, or has reported none. What has
    * ever reported hidden tokens does.
@@ -45,6 +45,13 @@ export function createReasoningModels(kv: Kv, warn: (error: unknown) => void): R
   const known = new Map<string, boolean | null>();
   const nameOf = (url: string, model: string) => `${url} ${model}`;
 
+  async function read(url: string, model: string): Promise<void> {
+    const name = nameOf(url, model);
+    const { value } = await kv.get(modelReasoningKey(url, model));
+    if (known.size >= modelsRememberedMax) known.clear();
+    if (!known.has(name)) known.set(name, value && fromBytes<boolean>(value));
+  }
+
   async function store(url: string, model: string, reasons: boolean): Promise<void> {
     const key = modelReasoningKey(url, model);
     const row = await kv.get(key);
@@ -60,12 +67,9 @@ export function createReasoningModels(kv: Kv, warn: (error: unknown) => void): R
   }
 
   return {
-    async load(url, model) {
+    load(url, model) {
       const name = nameOf(url, model);
-      if (known.has(name)) return;
-      const { value } = await kv.get(modelReasoningKey(url, model));
-      if (known.size >= modelsRememberedMax) known.clear();
-      if (!known.has(name)) known.set(name, value && fromBytes<boolean>(value));
+      return known.has(name) ? null : read(url, model);
     },
     mayReason(url, model) {
       return known.get(nameOf(url, model)) ?? !neverReasons.test(model);

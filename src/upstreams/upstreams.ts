@@ -57,7 +57,7 @@ export type FindUpstreamNamed = (
 ) => Promise<Upstream | null>;
 
 /** Finds where the calls of a model can go; none where no upstream is set. */
-export type FindTargets = (project: Project, model: string) => Promise<Targets>;
+export type FindTargets = (project: Project, model: string) => Promise<Targets> | Targets;
 
 /** An upstream to which models without a route of their own go, under their own names. */
 export interface CatchAll extends Pick<Target, "upstream" | "place"> {
@@ -142,11 +142,13 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     request: requestByFetch((url, init) => respondInSandbox(new Request(url, init), deps)),
   };
 
-  const findUpstream: FindUpstream = async (project, model) => {
+  function usualUpstreamOf(project: Project, model: string): Promise<Upstream> | Upstream | null {
     if (config.dev && model === sandboxModel) return sandbox;
     const { upstream } = project;
-    return upstream ? await openedAs(project, unnamed.name, upstream) : fromEnvironment;
-  };
+    return upstream ? openedAs(project, usualUpstream, upstream) : fromEnvironment;
+  }
+  const findUpstream: FindUpstream = async (project, model) =>
+    await usualUpstreamOf(project, model);
 
   /** A project's upstream of this name, else the instance's; `default` is the usual one. */
   async function findNamed(project: Project, name: string, model: string): Promise<Named | null> {
@@ -199,12 +201,20 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     return named && named.upstream;
   };
 
-  const findTargets: FindTargets = async (project, model) => {
+  const findTargets: FindTargets = (project, model) => {
     const route = routeFor(project, model);
-    if (!route) {
-      const upstream = await findUpstream(project, model);
-      return { route, targets: upstream ? [{ upstream, model, weight: 1, place: null }] : [] };
-    }
+    if (route) return findRouted(project, model, route);
+    const upstream = usualUpstreamOf(project, model);
+    return upstream instanceof Promise
+      ? upstream.then((opened) => asTargets(opened, model))
+      : asTargets(upstream, model);
+  };
+
+  async function findRouted(
+    project: Project,
+    model: string,
+    route: ModelRoute,
+  ): Promise<Targets> {
     const targets: Target[] = [];
     for (const { upstream: name, model: there = model, weight } of route.targets) {
       const named = await findNamed(project, name, there);
@@ -212,7 +222,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
       targets.push({ upstream: named.upstream, model: there, weight, place: named.settings });
     }
     return { route, targets };
-  };
+  }
   return { findUpstream, findUpstreamNamed, findTargets, findCatchAll, modelLists };
 }
 
@@ -239,6 +249,10 @@ function lowerCased(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
+}
+
+function asTargets(upstream: Upstream | null, model: string): Targets {
+  return { route: null, targets: upstream ? [{ upstream, model, weight: 1, place: null }] : [] };
 }
 
 /** The route of a model among these: its own, else that of `*`; null where there is none. */
