@@ -6,7 +6,7 @@ import { viewBalance } from "../ledger/view.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import { requireActive } from "../projects/active.ts";
 import { beginCall } from "./ask_targets.ts";
-import type { BoundedTarget } from "./attempt.ts";
+import type { BoundedTarget, PaidTarget } from "./attempt.ts";
 import type { AdmittedCall, InferenceCall, InferenceDeps } from "./call.ts";
 import { callStartedEvents } from "./events.ts";
 import { awaitPrevious, runningRow, type StoredResponse } from "./idempotency.ts";
@@ -68,7 +68,7 @@ async function admitWithPermit(
     requireActive(project);
     if (!ref) return unauthorized(project.currency, permit);
     const remains = previous?.remains ?? null;
-    const held = await placeHold(services, { ...call, ref }, { targets, prompt, remains });
+    const held = await placeHold(services, call, { ref, targets, prompt, remains });
     switch (held.kind) {
       case "marked":
         continue;
@@ -83,13 +83,15 @@ async function admitWithPermit(
         return { kind: "settings_moved" };
       case "held": {
         const { quote: { amount, targets: quotes }, rates } = held;
-        const paid = targets.flatMap((target, at) => {
-          const quote = quotes[at];
-          return quote ? [{ ...target, quote }] : [];
+        const admitted = beginCall(services, call, {
+          ref,
+          permit,
+          rateLimits: [rates, permit.rateLimits],
+          targets: paidTargets(targets, quotes),
+          held: amount,
+          prompt,
         });
-        const rateLimits = [rates, permit.rateLimits];
-        const placed = { ...call, ref, permit, rateLimits, targets: paid, held: amount, prompt };
-        return { kind: "admitted", admitted: beginCall(services, placed) };
+        return { kind: "admitted", admitted };
       }
       case "rate_limited":
         return rateLimited(held.rates, held.balance.available, permit);
@@ -105,6 +107,19 @@ async function admitWithPermit(
       }
     }
   }
+}
+
+/** Those that the hold covers. */
+function paidTargets(
+  targets: readonly BoundedTarget[],
+  quotes: CallQuote["targets"],
+): readonly PaidTarget[] {
+  const paid: PaidTarget[] = [];
+  for (const [at, target] of targets.entries()) {
+    const quote = quotes[at];
+    if (quote) paid.push(Object.assign(target, { quote }));
+  }
+  return paid;
 }
 
 /** Bounds what each target can cost. */
@@ -160,14 +175,15 @@ function unauthorized(currency: string, permit: Permit): Admission {
 
 async function placeHold(
   { holds }: InferenceDeps,
-  call: InferenceCall & { ref: AccountRef },
-  { targets, prompt, remains }: {
+  call: InferenceCall,
+  { ref, targets, prompt, remains }: {
+    ref: AccountRef;
     targets: readonly BoundedTarget[];
     prompt: PromptSize;
     remains: Uint8Array | null;
   },
 ): Promise<HoldResult<CallQuote>> {
-  const { ref, id, idempotency, caller, cache } = call;
+  const { id, user, input, idempotency, caller, cache } = call;
   const quotes = cache?.hit
     ? [quoteHit(cache.hit)]
     : targets.map(({ input, terms, priced, reasoning }) =>
@@ -178,7 +194,7 @@ async function placeHold(
     id,
     snapshot: caller.snapshot,
     quote: quoteCall(quotes),
-    events: callStartedEvents(call),
+    events: callStartedEvents({ id, user, input, ref }),
     mark: idempotency && runningRow(idempotency, { ref, holdId: id, remains }),
   });
 }

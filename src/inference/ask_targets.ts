@@ -9,31 +9,38 @@ import {
 } from "../upstreams/errors.ts";
 import { randomShare } from "./call_targets.ts";
 import type { CallAttempt, FailedAttempt, PaidTarget } from "./attempt.ts";
-import { type AdmittedCall, billOf, type InferenceDeps } from "./call.ts";
+import { type AdmittedCall, billOf, type InferenceCall, type InferenceDeps } from "./call.ts";
 import { callerDisconnectedEarly } from "./disconnect.ts";
 import { createMeter } from "./create_meter.ts";
 
 /** The most attempts for one call. */
 const attemptsMax = 5;
 
-type CallBeforeAttempts = Omit<
+type Placed = Pick<
   AdmittedCall,
-  keyof CallAttempt | "failed" | "untried" | "until" | "hasBegun"
+  "ref" | "permit" | "rateLimits" | "targets" | "held" | "prompt"
 >;
 
-/** Begins an admitted call with its first attempt. */
-export function beginCall(services: InferenceDeps, call: CallBeforeAttempts): AdmittedCall {
+/** Begins a call whose hold is placed with its first attempt. */
+export function beginCall(
+  services: InferenceDeps,
+  call: InferenceCall,
+  placed: Placed,
+): AdmittedCall {
   const { clock } = services.deps;
-  const [first, ...others] = call.targets;
+  const [first, ...others] = placed.targets;
   if (!first) throw new Error("a call has no target");
-  const longestMs = Math.max(...call.targets.map((target) => totalMsOf(services, target)));
+  let longestMs = totalMsOf(services, first);
+  for (const target of others) longestMs = Math.max(longestMs, totalMsOf(services, target));
+  const { format } = call;
   return {
     ...call,
+    ...placed,
     failed: [],
     untried: others,
     until: clock.elapsed() + longestMs,
     hasBegun: false,
-    ...newAttempt(services, call, first),
+    ...newAttempt(services, { format, prompt: placed.prompt }, first),
   };
 }
 
