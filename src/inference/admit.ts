@@ -82,16 +82,9 @@ async function admitWithPermit(
       case "settings_moved":
         return { kind: "settings_moved" };
       case "held": {
-        const { quote: { amount, targets: quotes }, rates } = held;
-        const admitted = beginCall(services, call, {
-          ref,
-          permit,
-          rateLimits: [rates, permit.rateLimits],
-          targets: paidTargets(targets, quotes),
-          held: amount,
-          prompt,
-        });
-        return { kind: "admitted", admitted };
+        const rateLimits = [held.rates, permit.rateLimits];
+        const placed = { ref, permit, rateLimits, prompt, ...paidBy(held.quote, targets) };
+        return { kind: "admitted", admitted: beginCall(services, call, placed) };
       }
       case "rate_limited":
         return rateLimited(held.rates, held.balance.available, permit);
@@ -109,17 +102,17 @@ async function admitWithPermit(
   }
 }
 
-/** Those that the hold covers. */
-function paidTargets(
+/** What is held, and the targets that it covers. */
+function paidBy(
+  { amount: held, targets: quotes }: CallQuote,
   targets: readonly BoundedTarget[],
-  quotes: CallQuote["targets"],
-): readonly PaidTarget[] {
+): Pick<AdmittedCall, "held" | "targets"> {
   const paid: PaidTarget[] = [];
   for (const [at, target] of targets.entries()) {
     const quote = quotes[at];
     if (quote) paid.push(Object.assign(target, { quote }));
   }
-  return paid;
+  return { held, targets: paid };
 }
 
 /** Bounds what each target can cost. */
