@@ -212,6 +212,14 @@ function totalMsOf({ deps: { config } }: InferenceDeps, { upstream }: PaidTarget
   return upstream.timeouts.totalMs ?? config.upstreamTimeoutMs;
 }
 
+/** As long as a stream may be silent, where another target may answer; else it has no bound. */
+function usualFirstByteMs(
+  { deps: { config } }: InferenceDeps,
+  { untried }: AdmittedCall,
+): number | undefined {
+  return untried.length > 0 ? config.upstreamIdleMs : undefined;
+}
+
 /**
  * Starts the timeouts of the current attempt. The returned function is called when the head of a
  * stream has arrived: only a total time that the project sets goes on after that.
@@ -225,7 +233,7 @@ export function startTimers(services: InferenceDeps, call: AdmittedCall): () => 
     leftMs,
     () => controller.abort(upstreamTimeout(`no response within ${leftMs} ms`)),
   );
-  const { connectMs, firstByteMs } = timeouts;
+  const { connectMs, firstByteMs = usualFirstByteMs(services, call) } = timeouts;
   const stopConnect = connectMs === undefined ? null : clock.after(connectMs, () => {
     if (meter.promptSent) return;
     controller.abort(upstreamUnreachable(`no connection within ${connectMs} ms`));

@@ -96,6 +96,9 @@ export function withUpstream(targets: PricedTargets, name: string | null): Price
   return those.length > 0 ? those : targets;
 }
 
+/** Of a longer request it takes too long to find out how its conversation opens. */
+const stickyBytesMax = 256 * 1024;
+
 /** The targets in the order in which they are asked, by the strategy of their route. */
 export async function inOrder(
   { targetHealth, conversations, deps: { randomBytes } }: InferenceDeps,
@@ -105,7 +108,8 @@ export async function inOrder(
   const byTarget = new Map(targets.map((one) => [one.target, one]));
   const those = [...byTarget.keys()];
   const { strategy, sticky } = route;
-  const found = sticky && strategy === "weight" ? call.format.conversationOf?.(call.input) : null;
+  const isSticky = sticky && strategy === "weight" && call.input.bytes <= stickyBytesMax;
+  const found = isSticky ? call.format.conversationOf?.(call.input) : null;
   const conversation = found ? keyText([callerOf(call), found.key]) : null;
   const isKnown = found && (found.isNamed || found.isContinued);
   const ordered = await targetHealth.order({ route, targets: those }, {

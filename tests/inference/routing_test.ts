@@ -204,6 +204,14 @@ Deno.test("timeouts: a target without a first byte in time is left for the next"
   assert.equal((await usageOf(world)).length, 2);
 });
 
+Deno.test("timeouts: without any, a silent target is left after two minutes for the next", async () => {
+  using world = await routedWorld();
+  replies(world, { main: () => new Promise(() => {}), spare: answering("b") });
+  const { response } = await until(world, chat(world, { model: "smart" }), 10_000);
+  assert.equal(response.headers.get("x-service-upstream"), "spare");
+  assert.equal((await usageOf(world)).length, 1);
+});
+
 Deno.test("idempotency: a replay after a fallback asks nobody and says who answered", async () => {
   using world = await routedWorld();
   replies(world, { main: failing(500), spare: answering("b") });
