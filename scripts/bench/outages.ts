@@ -1,6 +1,6 @@
 import { type Figure, show } from "./figures.ts";
 import { startProcess } from "./processes.ts";
-import { adminKey, firstMatch, makeFolder, startService } from "./service.ts";
+import { adminKey, makeFolder, startService } from "./service.ts";
 
 const callers = 24;
 const deadlineMs = 30_000;
