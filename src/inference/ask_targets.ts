@@ -90,6 +90,7 @@ export async function askTargets<T>(
       call.failed.push(await failureOf(services, call, error));
       if (again) await pause(services, call);
       requireRunning(call);
+      if (call.hasBegun) throw tellingError(call, error);
       switchTarget(services, call, next);
     }
   }

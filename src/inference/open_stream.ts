@@ -49,7 +49,9 @@ export async function openStream(
 function isWorthWaiting(services: InferenceDeps, call: AdmittedCall): boolean {
   const { firstByteMs = rerouteWaitMs } = call.target.upstream.timeouts;
   const waited = services.deps.clock.elapsed() - call.beganAt;
-  return call.untried.length > 0 && mayReroute(services, call) &&
+  const hasFailed = call.failed.length > 0;
+  if (hasFailed && waited < statusWaitMs) return true;
+  return (hasFailed || call.untried.length > 0) && mayReroute(services, call) &&
     waited < firstByteMs + statusWaitMs;
 }
 

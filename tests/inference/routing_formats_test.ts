@@ -207,3 +207,19 @@ Deno.test("streams: the response begins only when no other target can be asked a
   assert.deepEqual(askedOf(world), ["main a"]);
   await reader?.cancel();
 });
+
+Deno.test("streams: an error is a status, however long the attempts before it took", async () => {
+  using world = await routedWorld();
+  const late = async () => {
+    await world.deps.clock.sleep(1_500);
+    return failing(500)();
+  };
+  replies(world, { main: late, spare: late });
+  const response = await until(
+    world,
+    chatStream(world, { model: "smart" }, { keepClock: true }),
+    250,
+  );
+  assert.equal(response.status, 502);
+  assert.equal(response.headers.get("x-service-attempts"), "5");
+});
