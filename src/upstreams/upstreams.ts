@@ -179,7 +179,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     if (models === undefined) return true;
     if (models === "upstream") {
       const listed = modelLists.known(upstream);
-      return !listed || listed.length === 0 || listed.some(({ id }) => id === model);
+      return !listed || listed.size === 0 || listed.has(model);
     }
     return models.some((name) =>
       name.endsWith("*") ? model.startsWith(name.slice(0, -1)) : name === model
