@@ -2,7 +2,7 @@ import type { JsonObject } from "../base/json.ts";
 import type { Amount } from "../base/money.ts";
 import { costBound, pricesOnlyUnits } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
-import { pricedOtherwise } from "../upstreams/errors.ts";
+import { endpointNotServed, pricedOtherwise } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
 import type { Target } from "../upstreams/upstreams.ts";
 import type { ModelRoute } from "../projects/upstream_schema.ts";
@@ -10,6 +10,7 @@ import { keyText } from "../store/batch.ts";
 import type { CallTarget } from "./attempt.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { FittedRequest, Format, ModelRequest } from "./format.ts";
+import { speaks } from "./forward.ts";
 import { coverageOf, pricedCall, toolCallsHeld } from "./priced_call.ts";
 import { boundMedia } from "./prompt_size.ts";
 
@@ -37,8 +38,9 @@ export function pricedTargets(
 }
 
 /**
- * Prepares the request for each target. Those whose price does not cover what is requested are left
- * out. Throws 400 where none is left.
+ * Prepares the request for each target. Those whose price does not cover what is requested, and
+ * those whose upstream speaks no format that the call can be sent in, are left out. Throws 400 or
+ * 404 where none is left.
  */
 export function prepareTargets(
   { reasoningModels }: Pick<InferenceDeps, "reasoningModels">,
@@ -64,6 +66,7 @@ function prepare(
   { target, terms }: PricedTarget,
 ): CallTarget {
   const { upstream, model } = target;
+  if (!speaks(upstream, format)) throw endpointNotServed(format.upstreamPath);
   if (!format.made && pricesOnlyUnits(terms.price)) throw pricedOtherwise(asked.model);
   const covers = coverageOf(terms);
   const { request, removedTools } = fitToPrice(format, withModel(asked, model), {

@@ -1,9 +1,11 @@
 import type { UpstreamResponse } from "../deps.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
+import { upstreamFormats } from "../projects/providers.ts";
 import { callUpstream } from "../upstreams/client.ts";
 import { endpointNotServed } from "../upstreams/errors.ts";
+import type { Upstream } from "../upstreams/upstreams.ts";
 import type { AdmittedCall } from "./call.ts";
-import type { Bridge, Format } from "./format.ts";
+import type { Bridge, Format, ModelRequest } from "./format.ts";
 
 /** A 200 response, its body unread, and the bridge that reads it where the format is another. */
 export interface Forwarded extends UpstreamResponse {
@@ -19,6 +21,7 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
   const { bridges = [] } = format;
   const bridgeTo = (name: string) => bridges.find((bridge) => bridge.format.name === name) ?? null;
   const formatOf = (name: string) => bridgeTo(name)?.format ?? format;
+  const sent = withoutFields(input, upstream.fields.refused);
   const { response, dialect } = await callUpstream({
     upstream,
     path: (dialect) => formatOf(dialect.format).upstreamPath,
@@ -26,7 +29,7 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
     targets: targetsOf(format),
     cap,
     countPrompt: (most) => meter.countPrompt(most),
-    writeBody: (dialect) => (bridgeTo(dialect.format) ?? format).writeBody(input, cap, dialect),
+    writeBody: (dialect) => (bridgeTo(dialect.format) ?? format).writeBody(sent, cap, dialect),
     id,
     accept: format.made && "*/*",
     unserved: format.made && (() => endpointNotServed(format.upstreamPath)),
@@ -42,6 +45,12 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
   return { ...response, bridge };
 }
 
+/** Whether an upstream can answer calls of a format, by a bridge where need be. */
+export function speaks({ formats }: Pick<Upstream, "formats">, format: Format): boolean {
+  const isSettable = upstreamFormats.some((name) => name === format.name);
+  return !formats || !isSettable || targetsOf(format).some((one) => formats.includes(one.format));
+}
+
 const targetsOf = memoizeByObject(({ name, maxTokensFields, bridges = [] }: Format) => {
   const bridged = bridges.map(({ format }) => format);
   return [{ name, maxTokensFields }, ...bridged].map((target) => ({
@@ -49,6 +58,13 @@ const targetsOf = memoizeByObject(({ name, maxTokensFields, bridges = [] }: Form
     maxTokensFields: target.maxTokensFields,
   }));
 });
+
+/** The request without fields that its upstream refuses. */
+function withoutFields(request: ModelRequest, refused: readonly string[] = []): ModelRequest {
+  if (!refused.some((name) => Object.hasOwn(request.body, name))) return request;
+  const left = Object.entries(request.body).filter(([name]) => !refused.includes(name));
+  return { ...request, body: Object.fromEntries(left) };
+}
 
 /** The caller's headers that are passed on to an upstream; no others are. */
 export function passedHeaders(

@@ -12,6 +12,16 @@ export type UpstreamFormat = typeof upstreamFormats[number];
 /** A header that carries an upstream's key. */
 export type KeyHeader = "authorization" | "x-api-key" | "api-key";
 
+/** Which fields a provider takes. Where its errors say otherwise, they are believed. */
+export interface KnownFields {
+  /** Absent: by the model's name. */
+  maxTokensField?: "max_tokens" | "max_completion_tokens";
+  /** False: it refuses `stream_options`, and reports usage without it. Absent: true. */
+  requestsUsage?: false;
+  /** Fields that it refuses, and that only tell whose a request is or whether it is kept. */
+  refused?: readonly string[];
+}
+
 /** What is known of a provider beforehand. */
 export interface Provider {
   /** Its base URL; null where each customer has one. */
@@ -19,6 +29,11 @@ export interface Provider {
   /** Null where each is tried once. */
   formats: readonly UpstreamFormat[] | null;
   keyHeader: KeyHeader;
+  /** Headers that it requires of every request. */
+  headers?: Readonly<Record<string, string>>;
+  /** Its list of models, below the base URL. Absent: `/models`. Null: it lists other names. */
+  modelsPath?: string | null;
+  fields?: KnownFields;
   /** Its id in the catalogue of list prices. */
   catalogue: string | null;
 }
@@ -35,12 +50,16 @@ export const providers: Readonly<Record<string, Provider>> = {
     ...bearer,
     url: "https://api.openai.com/v1",
     formats: ["chat", "responses"],
+    fields: { maxTokensField: "max_completion_tokens" },
     catalogue: "openai",
   },
   anthropic: {
     url: "https://api.anthropic.com/v1",
     formats: ["messages"],
     keyHeader: "x-api-key",
+    headers: { "anthropic-version": "2023-06-01" },
+    // The most on one page.
+    modelsPath: "/models?limit=1000",
     catalogue: "anthropic",
   },
   google: {
@@ -52,6 +71,8 @@ export const providers: Readonly<Record<string, Provider>> = {
     url: null,
     formats: ["chat", "responses"],
     keyHeader: "api-key",
+    // It lists base models. Calls go to deployments, whose names are the customer's.
+    modelsPath: null,
     catalogue: "azure",
   },
   openrouter: {
@@ -66,19 +87,29 @@ export const providers: Readonly<Record<string, Provider>> = {
     formats: ["chat", "responses"],
     catalogue: "groq",
   },
-  mistral: { ...chatOnly, url: "https://api.mistral.ai/v1", catalogue: "mistral" },
+  mistral: {
+    ...chatOnly,
+    url: "https://api.mistral.ai/v1",
+    fields: {
+      maxTokensField: "max_tokens",
+      requestsUsage: false,
+      refused: ["user", "safety_identifier", "store"],
+    },
+    catalogue: "mistral",
+  },
   deepseek: { ...chatOnly, url: "https://api.deepseek.com/v1", catalogue: "deepseek" },
   xai: {
     ...bearer,
     url: "https://api.x.ai/v1",
-    formats: ["chat", "responses", "messages"],
+    // Its messages are deprecated.
+    formats: ["chat", "responses"],
     catalogue: "x-ai",
   },
   together: { ...chatOnly, url: "https://api.together.xyz/v1", catalogue: "together" },
   fireworks: {
     ...bearer,
     url: "https://api.fireworks.ai/inference/v1",
-    formats: ["chat", "responses"],
+    formats: ["chat", "responses", "messages"],
     catalogue: "fireworks",
   },
   cerebras: { ...chatOnly, url: "https://api.cerebras.ai/v1", catalogue: "cerebras" },

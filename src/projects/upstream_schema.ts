@@ -42,7 +42,8 @@ const upstreamFields = {
     description: "Headers of every request to it. They are shown to operators: not for secrets.",
   }),
   apiVersion: z.string().regex(/^[\w.-]{1,64}$/).optional().meta({
-    description: "Azure's `api-version`: calls then go to the deployment of the model's name.",
+    description: "Azure's `api-version`. With a date, calls go to the deployment of the model's " +
+      "name; absent or `preview`: Azure's v1 API.",
   }),
   timeouts: z.strictObject({
     connectMs: milliseconds(60_000).optional(),
@@ -61,13 +62,24 @@ const needsUrl = { path: ["url"], error: "is required: the provider has no URL o
 const hasUrl = ({ url, provider }: { url?: string | undefined; provider?: string | undefined }) =>
   url !== undefined || Boolean(providerNamed(provider)?.url);
 
+const azureOnly = { path: ["apiVersion"], error: "is a setting of the provider `azure` alone" };
+const listsModels = {
+  path: ["models"],
+  error: "cannot be asked: the provider does not list the names of deployments",
+};
+
 /** The fields of an upstream's settings. */
 export const upstreamObject = z.strictObject({
   ...upstreamFields,
   url: upstreamFields.url.optional().meta({ description: "Absent: the provider's." }),
 });
 /** An upstream's settings, as they are sent. */
-export const upstreamSchema = upstreamObject.refine(hasUrl, needsUrl);
+export const upstreamSchema = upstreamObject.refine(hasUrl, needsUrl)
+  .refine(({ apiVersion, provider }) => !apiVersion || provider === "azure", azureOnly)
+  .refine(
+    ({ models, provider }) => models !== "upstream" || providerNamed(provider)?.modelsPath !== null,
+    listsModels,
+  );
 
 /** Where calls are sent, as stored. */
 export type UpstreamSettings = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {

@@ -7,9 +7,14 @@ const ofDeployments = [
   ...["/images/generations", "/images/edits"],
 ];
 
+/** Whether a version is one of Azure's dated API. Its v1 API has none, or `preview`. */
+export function isDated(apiVersion: string | null | undefined): boolean {
+  return /^\d{4}-/.test(apiVersion ?? "");
+}
+
 /**
- * The URL of an endpoint; `path` may have a query. With an `apiVersion` as Azure's dated API has
- * it: https://learn.microsoft.com/azure/ai-services/openai/reference
+ * The URL of an endpoint; `path` may have a query. With an `apiVersion` as Azure's APIs have it:
+ * https://learn.microsoft.com/azure/ai-services/openai/reference
  */
 export function endpointUrl(
   { url, apiVersion }: Pick<Upstream, "url" | "apiVersion">,
@@ -17,7 +22,7 @@ export function endpointUrl(
   model: string | null,
 ): string {
   if (apiVersion === null) return url + path;
-  const deployment = model !== null && ofDeployments.includes(path)
+  const deployment = model !== null && isDated(apiVersion) && ofDeployments.includes(path)
     ? `/deployments/${encodeURIComponent(model)}`
     : "";
   const separator = path.includes("?") ? "&" : "?";

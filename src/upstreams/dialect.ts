@@ -1,5 +1,6 @@
 import type { FormatName } from "../base/format_names.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
+import type { KnownFields } from "../projects/providers.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import type { UpstreamErrorBody } from "./errors.ts";
 
@@ -12,6 +13,8 @@ export interface DialectSource {
   maxTokensField: MaxTokensField | null;
   /** The formats that it speaks; null where it is asked. */
   formats: readonly FormatName[] | null;
+  /** The fields that its provider takes, as far as they are known beforehand. */
+  fields: KnownFields;
   /** What this process has learned about the upstream's models. */
   knownDialects: KnownDialects;
 }
@@ -86,12 +89,12 @@ function dialectIn(
   { upstream, input }: DialectCall,
   known: KnownDialect | undefined,
 ): Dialect {
-  const isNew = newFieldNames.test(input.model);
-  const usual = isNew ? "max_completion_tokens" : "max_tokens";
-  const wanted = upstream.maxTokensField ?? known?.maxTokensField ?? usual;
+  const { maxTokensField, fields } = upstream;
+  const wanted = maxTokensField ?? known?.maxTokensField ?? fields.maxTokensField ??
+    (newFieldNames.test(input.model) ? "max_completion_tokens" : "max_tokens");
   return {
     format,
-    requestsUsage: known?.requestsUsage ?? true,
+    requestsUsage: known?.requestsUsage ?? fields.requestsUsage ?? true,
     maxTokensField: maxTokensFields.includes(wanted) ? wanted : maxTokensFields[0] ?? wanted,
     maxTokens: Infinity,
     contextLeft: Infinity,

@@ -20,59 +20,102 @@ export interface Modalities {
   output: readonly string[];
 }
 
-/** What upstreams say they serve, by `GET /models`. Kept for a minute, in this process. */
+/** The models of an upstream by their ids: one object until its list has been read again. */
+export type ModelList = ReadonlyMap<string, ListedModel>;
+
+/** What upstreams say they serve, by their lists of models. Kept in this process. */
 export interface ModelLists {
-  /** The list; the last known one, or an empty one, where the upstream does not answer in time. */
-  read(upstream: Upstream): Promise<readonly ListedModel[]>;
   /**
-   * The last known list, read again in the background where it is old; null where none is known.
+   * The list, read again where it is older than a minute. The last known one, or an empty one,
+   * where the upstream does not answer within two seconds; the next call then waits for nothing.
    */
-  known(upstream: Upstream): readonly ListedModel[] | null;
+  read(upstream: Upstream): Promise<ModelList>;
+  /**
+   * The last known list, read again in the background where it is older than five minutes; null
+   * where none is known.
+   */
+  known(upstream: Upstream): ModelList | null;
 }
 
 interface Known {
-  readAt: number;
-  models: Promise<readonly ListedModel[]>;
-  last: readonly ListedModel[] | null;
+  /** When it was asked last; null before. */
+  askedAt: number | null;
+  last: ModelList | null;
+  /** The reading under way; never rejects. */
+  reading: Promise<void> | null;
+  /** Whether the last reading failed, or took longer than a caller waits. */
+  isSlow: boolean;
 }
 
-const upstreamListMs = 5_000;
-const listLifetimeMs = 60_000;
+const readMs = 10_000;
+const waitMs = 2_000;
+const freshMs = 60_000;
+const knownMs = 5 * 60_000;
 const listsMax = 1_000;
+const idCharsMax = 256;
+const noModels: ModelList = new Map();
 
 /** Creates an empty memory of lists. */
 export function createModelLists(deps: Pick<Deps, "clock" | "log">): ModelLists {
+  const { clock, log } = deps;
   const lists = new Map<string, Known>();
 
-  function refreshed(upstream: Upstream): Known {
+  function find(upstream: Upstream): Known {
     // A list depends on the key that asked for it.
     const asker = `${upstream.url} ${upstream.apiKey?.reveal() ?? ""}`;
     const known = lists.get(asker);
-    if (known && deps.clock.elapsed() - known.readAt < listLifetimeMs) return known;
-    const last = known?.last ?? null;
-    const reading = fetchModels(deps, upstream).then((models) => made.last = models);
-    const models = reading.catch((error) => {
-      deps.log("warn", "upstream_models_failed", { url: upstream.url, error: String(error) });
-      return made.last ?? [];
-    });
-    const made: Known = { readAt: deps.clock.elapsed(), models, last };
+    if (known) return known;
+    const made: Known = { askedAt: null, last: null, reading: null, isSlow: false };
     if (lists.size >= listsMax) lists.clear();
     lists.set(asker, made);
     return made;
   }
 
+  /** Asks for the list, unless it was asked for within so many ms. */
+  function refresh(known: Known, upstream: Upstream, ageMs: number): void {
+    const now = clock.elapsed();
+    if (known.reading || (known.askedAt !== null && now - known.askedAt < ageMs)) return;
+    known.askedAt = now;
+    known.reading = fetchModels(deps, upstream).then((models) => {
+      known.last = models;
+      known.isSlow = clock.elapsed() - now > waitMs;
+    }, (error) => {
+      known.isSlow = true;
+      log("warn", "upstream_models_failed", { url: upstream.url, error: String(error) });
+    }).finally(() => known.reading = null);
+  }
+
   return {
-    read: (upstream) => refreshed(upstream).models,
-    known: (upstream) => refreshed(upstream).last,
+    async read(upstream) {
+      if (upstream.modelsPath === null) return noModels;
+      const known = find(upstream);
+      refresh(known, upstream, freshMs);
+      if (known.reading && !known.isSlow) {
+        const { promise: late, resolve } = Promise.withResolvers<void>();
+        const cancel = clock.after(waitMs, () => {
+          known.isSlow = true;
+          resolve();
+        });
+        await Promise.race([known.reading, late]);
+        cancel();
+      }
+      return known.last ?? noModels;
+    },
+    known(upstream) {
+      if (upstream.modelsPath === null) return null;
+      const known = find(upstream);
+      refresh(known, upstream, knownMs);
+      return known.last;
+    },
   };
 }
 
 async function fetchModels(
   { clock }: Pick<Deps, "clock">,
   upstream: Upstream,
-): Promise<readonly ListedModel[]> {
+): Promise<ModelList> {
   const stop = new AbortController();
-  const cancel = clock.after(upstreamListMs, () => stop.abort());
+  const cancel = clock.after(readMs, () => stop.abort());
   try {
     const { signal } = stop;
     const headers = {
@@ -80,21 +123,29 @@ async function fetchModels(
       accept: "application/json",
       "accept-encoding": "identity",
     };
-    const url = endpointUrl(upstream, "/models", null);
+    const url = endpointUrl(upstream, upstream.modelsPath ?? "", null);
     const sent = await upstream.request({ url, method: "GET", headers, signal, body: null });
     const response = inflated(sent, signal);
     const bytes = await readUpstreamBody(response.body, modelListBytesMax, signal);
     if (response.status !== 200) throw new Error(`upstream status ${response.status}`);
-    const body = parseJson(decodeUtf8(bytes) ?? "");
-    const data = isObject(body) && Array.isArray(body.data) ? body.data : [];
-    return data.flatMap((model) =>
-      isObject(model) && typeof model.id === "string"
-        ? [{ id: model.id, modalities: modalitiesIn(model.architecture) }]
-        : []
-    );
+    return modelsIn(parseJson(decodeUtf8(bytes) ?? ""));
   } finally {
     cancel();
   }
+}
+
+function modelsIn(body: Json): ModelList {
+  // Together answers with the bare list.
+  const data = isObject(body) ? body.data : body;
+  const models = new Map<string, ListedModel>();
+  for (const model of Array.isArray(data) ? data : []) {
+    if (!isObject(model) || typeof model.id !== "string") continue;
+    // Google lists `models/gemini-…`, and is called by the name alone.
+    const id = model.id.replace(/^models\//, "");
+    if (id === "" || id.length > idCharsMax) continue;
+    models.set(id, { id, modalities: modalitiesIn(model.architecture) });
+  }
+  return models;
 }
 
 /** As OpenRouter lists them: https://openrouter.ai/docs/api-reference/list-available-models */

@@ -54,7 +54,7 @@ export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps)
     const all = await findCatchAll(project);
     const lists = await Promise.all(all.map(({ upstream }) => modelLists.read(upstream)));
     for (const [index, { place, serves }] of all.entries()) {
-      for (const { id, modalities } of lists[index] ?? []) {
+      for (const { id, modalities } of lists[index]?.values() ?? []) {
         if (!serves(id) || offered.has(id)) continue;
         offered.set(id, { place, modalities });
       }

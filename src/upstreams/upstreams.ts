@@ -3,12 +3,13 @@ import type { Deps, RequestUpstream } from "../deps.ts";
 import { withVersion } from "../config.ts";
 import { requestByFetch } from "../http/by_fetch.ts";
 import { readInstanceUpstreams, usualUpstream } from "../projects/instance_upstreams.ts";
-import { providerNamed } from "../projects/providers.ts";
+import { type Provider, providerNamed } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
 import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
 import type { DialectSource, KnownDialects } from "./dialect.ts";
+import { isDated } from "./address.ts";
 import { createModelLists, type ModelLists } from "./model_lists.ts";
 import { respondInSandbox, sandboxModel } from "./sandbox.ts";
 
@@ -23,6 +24,8 @@ export interface Upstream extends DialectSource {
   keyHeader: "authorization" | "x-api-key" | "api-key";
   /** Headers of every request to it. */
   headers: Readonly<Record<string, string>>;
+  /** Its list of models, below the URL; null where it does not list the names of calls. */
+  modelsPath: string | null;
   /** Of Azure's dated API, where calls go to the deployment of the model's name; else null. */
   apiVersion: string | null;
   timeouts: NonNullable<UpstreamSettings["timeouts"]>;
@@ -90,17 +93,20 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   }
 
   function open(name: string, settings: UpstreamSettings, apiKey: Secret | null): Upstream {
-    const url = baseUrlOf(settings);
     const prepared = providerNamed(settings.provider);
+    const url = baseUrlOf(settings, prepared);
+    const { headers = {}, modelsPath = unnamed.modelsPath } = prepared ?? {};
     return {
       name,
       url,
       apiKey,
       onAbort: settings.onAbort ?? null,
       maxTokensField: settings.maxTokensField ?? null,
-      formats: settings.formats ?? prepared?.formats ?? null,
+      formats: settings.formats ?? formatsOf(settings, prepared),
+      fields: isAtProvider(url, prepared) ? prepared?.fields ?? {} : {},
       keyHeader: prepared?.keyHeader ?? "authorization",
-      headers: lowerCased(settings.headers ?? {}),
+      headers: { ...headers, ...lowerCased(settings.headers ?? {}) },
+      modelsPath,
       apiVersion: settings.apiVersion ?? null,
       timeouts: settings.timeouts ?? {},
       knownDialects: dialectsOf(url),
@@ -173,7 +179,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     if (models === undefined) return true;
     if (models === "upstream") {
       const listed = modelLists.known(upstream);
-      return !listed || listed.length === 0 || listed.some(({ id }) => id === model);
+      return !listed || listed.size === 0 || listed.has(model);
     }
     return models.some((name) =>
       name.endsWith("*") ? model.startsWith(name.slice(0, -1)) : name === model
@@ -231,18 +237,33 @@ const unnamed = {
   onAbort: null,
   maxTokensField: null,
   formats: null,
+  fields: {},
   keyHeader: "authorization",
   headers: {},
+  modelsPath: "/models",
   apiVersion: null,
   timeouts: {},
 } as const;
 
 /** Where its endpoints are. A URL without a path gets the one that its provider documents. */
-function baseUrlOf(settings: UpstreamSettings): string {
+function baseUrlOf(settings: UpstreamSettings, prepared: Provider | null): string {
   const url = urlOf(settings).replace(/\/+$/, "");
-  if (settings.provider !== "azure") return withVersion(url);
-  const root = url.replace(/\/openai(\/v1)?$/, "");
-  return `${root}/openai${settings.apiVersion === undefined ? "/v1" : ""}`;
+  if (settings.provider === "azure") {
+    const root = url.replace(/\/openai(\/v1)?$/, "");
+    return `${root}/openai${isDated(settings.apiVersion) ? "" : "/v1"}`;
+  }
+  const documented = prepared?.url && new URL(prepared.url).pathname;
+  return documented && new URL(url).pathname === "/" ? url + documented : withVersion(url);
+}
+
+/** Whether a URL is the provider's own: another server may take other fields. */
+function isAtProvider(url: string, prepared: Provider | null): boolean {
+  return Boolean(prepared?.url) && new URL(url).origin === new URL(prepared?.url ?? "").origin;
+}
+
+/** Of Azure's dated APIs only later ones have responses, so there each format is tried once. */
+function formatsOf({ apiVersion }: UpstreamSettings, prepared: Provider | null) {
+  return isDated(apiVersion) ? null : prepared?.formats ?? null;
 }
 
 function lowerCased(headers: Record<string, string>): Record<string, string> {

@@ -116,7 +116,9 @@ Deno.test("models: 2,000 of 16 upstreams are listed again within 20 ms", async (
   assert(least < 20, `${least} ms`);
 });
 
-const many = Array.from({ length: 2_000 }, (_, index) => ({
-  id: `model-${index}`,
-  modalities: null,
-}));
+const many = new Map(
+  Array.from({ length: 2_000 }, (_, index) => {
+    const id = `model-${index}`;
+    return [id, { id, modalities: null }];
+  }),
+);
