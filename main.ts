@@ -9,7 +9,7 @@ import {
 } from "./src/platform/database_files.ts";
 import { isNewDatabase, lockDatabase } from "./src/platform/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
-import { readEnvFile } from "./src/platform/env_file.ts";
+import { readEnvFile, readUpstreamsFile } from "./src/platform/env_file.ts";
 import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
 import { reportStart } from "./src/platform/startup_report.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
@@ -91,7 +91,7 @@ function readSettings(): Config {
     if (dev && notForDev.includes(name)) continue;
     if (!Deno.env.get(name)) Deno.env.set(name, value);
   }
-  return readConfig(Deno.env.toObject(), { dev });
+  return readConfig(Deno.env.toObject(), { dev, readFile: readUpstreamsFile });
 }
 
 /**

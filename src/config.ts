@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { isObject, type Json, type JsonObject } from "./base/json.ts";
 import { chatBodyBytesMax } from "./base/limits.ts";
 import { Secret } from "./base/secret.ts";
 
@@ -69,6 +70,7 @@ const schema = z.strictObject({
   UPSTREAM_API_KEY: visible.refine((text) => !text.endsWith("..."), { error: notFilledIn })
     .optional(),
   UPSTREAMS: z.string().min(1).optional(),
+  UPSTREAMS_FILE: z.string().min(1).optional(),
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   UPSTREAM_EVENT_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
@@ -110,8 +112,8 @@ export interface Config {
   /** Grants access to /metrics, which is disabled without it. */
   readonly metricsToken: Secret | null;
   readonly upstream: { readonly url: string; readonly apiKey: Secret | null } | null;
-  /** Named upstreams and routes for all projects, as JSON with their keys. */
-  readonly upstreams: Secret | null;
+  /** Named upstreams and routes for all projects. */
+  readonly upstreams: SharedUpstreams | null;
   /** The deadline of a complete response, and of a stream's first byte. */
   readonly upstreamTimeoutMs: number;
   /** How long a stream may be silent. */
@@ -147,16 +149,34 @@ export interface Config {
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
+/** Named upstreams and routes for all projects, not yet validated. */
+interface SharedUpstreams {
+  /** Where they are set. */
+  readonly setting: "UPSTREAMS" | "UPSTREAMS_FILE";
+  /** JSON with the keys of the upstreams. */
+  readonly json: Secret;
+  /** The variables that hold keys. */
+  readonly keyNames: readonly string[];
+}
+
 // It only protects a laptop's throw-away database, so it may be public.
 const devSecretsKey = btoa("farebox development secrets key!");
+
+type Environment = Record<string, string | undefined>;
+
+interface ConfigOptions {
+  dev: boolean;
+  /** Reads the file of `UPSTREAMS_FILE`; throws an Error that names the setting. */
+  readFile?: (path: string) => string;
+}
 
 /**
  * Validates the environment. Throws an Error that names each invalid variable and why, but never
  * its value.
  */
 export function readConfig(
-  environment: Record<string, string | undefined>,
-  { dev }: { dev: boolean },
+  environment: Environment,
+  { dev, readFile = () => "" }: ConfigOptions,
 ): Config {
   const given = variableNames.flatMap((name) =>
     environment[name] ? [[name, environment[name]] as const] : []
@@ -190,7 +210,7 @@ export function readConfig(
     adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
-    upstreams: env.UPSTREAMS ? secret(env.UPSTREAMS) : null,
+    upstreams: sharedUpstreamsOf(env, environment, readFile),
     ...boundsOf(env),
     secretsKeys: secretsKeysOf(env, dev).map(secret),
     stripe: stripeOf(env),
@@ -233,6 +253,53 @@ function upstreamOf({ UPSTREAM_URL: url, UPSTREAM_API_KEY: apiKey }: Env): Confi
     throw new Error("UPSTREAM_API_KEY is only sent to UPSTREAM_URL, which is not set");
   }
   return url ? { url: withVersion(url), apiKey: apiKey ? secret(apiKey) : null } : null;
+}
+
+function sharedUpstreamsOf(
+  { UPSTREAMS: text, UPSTREAMS_FILE: path }: Env,
+  environment: Environment,
+  readFile: (path: string) => string,
+): SharedUpstreams | null {
+  if (text && path) throw new Error("UPSTREAMS and UPSTREAMS_FILE must not be set together");
+  if (path) return withKeys("UPSTREAMS_FILE", readFile(path), environment);
+  return text ? withKeys("UPSTREAMS", text, environment) : null;
+}
+
+/** Puts keys in the place of the variables that hold them: `{"env": "NAME"}`. */
+function withKeys(
+  setting: SharedUpstreams["setting"],
+  text: string,
+  environment: Environment,
+): SharedUpstreams {
+  const settings = parsed(setting, text);
+  const keyNames: string[] = [];
+  for (const [name, upstream] of Object.entries(upstreamsIn(settings))) {
+    if (!isObject(upstream)) continue;
+    const at = `${setting}: 'upstreams.${name}.apiKey'`;
+    if (isObject(upstream.apiKey)) {
+      const { env, ...more } = upstream.apiKey;
+      if (typeof env !== "string" || Object.keys(more).length > 0) {
+        throw new Error(`${at} must be a text, or {"env": "NAME"} with a variable's name`);
+      }
+      if (!environment[env]) throw new Error(`${at} names a variable that is not set: '${env}'`);
+      upstream.apiKey = environment[env];
+      keyNames.push(env);
+    }
+    if (String(upstream.apiKey).endsWith("...")) throw new Error(`${at} ${notFilledIn}`);
+  }
+  return { setting, json: secret(JSON.stringify(settings)), keyNames };
+}
+
+function upstreamsIn(settings: Json): JsonObject {
+  return isObject(settings) && isObject(settings.upstreams) ? settings.upstreams : {};
+}
+
+function parsed(setting: string, text: string): Json {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`${setting} must be JSON`);
+  }
 }
 
 function stripeOf(env: Env): Config["stripe"] {

@@ -35,7 +35,9 @@ export function reportStart({ config, log }: Pick<Deps, "config" | "log">, facts
     say(`Warning: ${setting} ${consequence}`);
     log("warn", "setting_unsafe", { setting, consequence });
   }
-  for (const { name, didYouMean } of findUnknownVariables(Object.keys(environment))) {
+  const keyNames = config.upstreams?.keyNames ?? [];
+  const names = Object.keys(environment).filter((name) => !keyNames.includes(name));
+  for (const { name, didYouMean } of findUnknownVariables(names)) {
     const hint = didYouMean === null ? "" : `. Did you mean ${didYouMean}?`;
     say(`Warning: ${name} is not a setting of Farebox, and has no effect${hint}`);
     log("warn", "unknown_setting", { name, didYouMean });
@@ -56,6 +58,7 @@ function startupRows(config: Config, environment: Record<string, string>): Start
     ["metrics", onOff(config.metricsToken !== null, "METRICS_TOKEN")],
     ["stored secrets", onOff(secretsKeys.length > 0, "SECRETS_KEY") + decrypting],
     ["upstream", upstream?.url ?? onOff(false, "UPSTREAM_URL")],
+    ["upstreams for all projects", config.upstreams?.setting ?? onOff(false, "UPSTREAMS")],
     ["Stripe for wallets", onOff(config.stripe !== null, "STRIPE_SECRET_KEY")],
     ["upstream proxy", onOff(hasProxy(environment), "HTTPS_PROXY")],
     ["private webhooks", webhooks.allowCidrs.join(" ") || onOff(false, "WEBHOOK_ALLOW_CIDRS")],

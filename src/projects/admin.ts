@@ -255,7 +255,8 @@ export function createProjectAdmin(
         const upstreams = await changeUpstreams(project, changes);
         const { stripe, events } = await changeStripe(project, changes.stripe);
         const altered = { ...applyChanges(project, changes), upstream, upstreams, stripe };
-        requireTargets(altered, instance.upstreams);
+        // What the instance has taken away since hinders no other change.
+        if (changes.routes || changes.upstreams) requireTargets(altered, instance.upstreams);
         requireChangePayable(project, altered);
         for (const detail of describeChanges(project, altered, fields)) {
           audit(write, projectId, { by, action: "project.updated", target: projectId, detail });

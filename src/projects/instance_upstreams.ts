@@ -24,19 +24,19 @@ const schema = z.strictObject({
   routes: routesSchema.default({}),
 });
 
-/** Reads the setting UPSTREAMS. Throws an error that names what is wrong in it. */
-export function readInstanceUpstreams({ upstreams: text }: Config): InstanceUpstreams {
-  if (text === null) return { upstreams: {}, apiKeys: {}, routes: {} };
-  const read = schema.safeParse(parsed(text.reveal()));
-  if (!read.success) {
-    const [issue] = read.error.issues;
-    throw new Error(`UPSTREAMS: '${issue?.path.join(".")}' ${issue?.message}`);
-  }
+/** Reads the upstreams of the settings. Throws an error that names what is wrong in them. */
+export function readInstanceUpstreams(
+  { upstreams: shared }: Pick<Config, "upstreams">,
+): InstanceUpstreams {
+  if (shared === null) return { upstreams: {}, apiKeys: {}, routes: {} };
+  const { setting, json } = shared;
+  const read = schema.safeParse(JSON.parse(json.reveal()));
+  if (!read.success) throw new Error(faultOf(setting, read.error));
   const { upstreams, routes } = read.data;
   for (const [model, { targets }] of Object.entries(routes)) {
     for (const { upstream } of targets) {
       if (upstream === usualUpstream || Object.hasOwn(upstreams, upstream)) continue;
-      throw new Error(`UPSTREAMS: 'routes.${model}' names no upstream of it: '${upstream}'`);
+      throw new Error(`${setting}: 'routes.${model}' names no upstream of it: '${upstream}'`);
     }
   }
   const keys = Object.entries(upstreams).flatMap(([name, { apiKey }]) =>
@@ -52,10 +52,7 @@ export function readInstanceUpstreams({ upstreams: text }: Config): InstanceUpst
   };
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Error("UPSTREAMS must be JSON");
-  }
+function faultOf(setting: string, { issues: [issue] }: z.ZodError): string {
+  const path = issue?.path.join(".");
+  return `${setting}: ${path ? `'${path}' ` : ""}${issue?.message}`;
 }

@@ -182,7 +182,7 @@ Deno.test("config: given values are used, and frozen", () => {
     adminKey: new Secret("a".repeat(32)),
     metricsToken: new Secret("m".repeat(16)),
     upstream: { url: "https://api.test/v1", apiKey: new Secret(secret) },
-    upstreams: new Secret("{}"),
+    upstreams: { setting: "UPSTREAMS", json: new Secret("{}"), keyNames: [] },
     upstreamTimeoutMs: 1000,
     upstreamIdleMs: 3_600_000,
     ignoresUpgrade: false,

@@ -146,3 +146,25 @@ Deno.test("start: with a SECRETS_KEY that decrypts nothing, no delivery is attem
   assert.deepEqual([code, log], [1, ""], complaint);
   assert.match(complaint, /cannot start:\nSECRETS_KEY decrypts none of the secrets/);
 });
+
+Deno.test("start: the file of UPSTREAMS_FILE is read, or what is wrong with it is reported", async () => {
+  await using folder = await makeFolder();
+  const path = `${folder.path}/upstreams.json`;
+  const env = { ...serviceEnv, UPSTREAMS_FILE: path, UPSTREAM_MAIN_KEY: "its-key" };
+  const missing = await refusedStart({ folder: folder.path, env });
+  assert.match(
+    missing.complaint,
+    /cannot start:\nUPSTREAMS_FILE .*upstreams\.json cannot be read: /,
+  );
+  await Deno.writeTextFile(path, '{"upstreams":{"main":{"apiKey":{"env":"UPSTREAM_MAIN_KEY"}}}}');
+  const faulty = await refusedStart({ folder: folder.path, env });
+  assert.match(
+    faulty.complaint,
+    /cannot start:\nUPSTREAMS_FILE: 'upstreams\.main\.url' is required/,
+  );
+  const main = { provider: "openai", apiKey: { env: "UPSTREAM_MAIN_KEY" } };
+  await Deno.writeTextFile(path, JSON.stringify({ upstreams: { main } }));
+  await using farebox = await startFarebox({ folder: folder.path, env });
+  assert.match(farebox.output(), /^ +upstreams for all projects +UPSTREAMS_FILE$/m);
+  assert.doesNotMatch(farebox.output(), /its-key|UPSTREAM_MAIN_KEY/);
+});
