@@ -10,7 +10,12 @@ import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser } from "../projects/end_user.ts";
 import { requireModel } from "../projects/key_models.ts";
 import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
-import { endpointNotServed, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
+import {
+  endpointNotServed,
+  isReroutable,
+  noUpstream,
+  upstreamTimeout,
+} from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import type { InferenceDeps } from "./call.ts";
 import { withModel } from "./call_targets.ts";
@@ -139,17 +144,13 @@ function userIfAny({ caller, incoming: { request }, input, path }: FreeCall): st
   }
 }
 
-/** The upstream's response, which is a JSON object. */
+/** The response of the first target that answers, which is a JSON object. */
 async function ask(
   { deps, findTargets }: InferenceDeps,
   { format, incoming: { request }, caller, input }: FreeCall,
   id: string,
 ): Promise<Uint8Array> {
-  const { project } = caller.snapshot;
-  const { targets: [target] } = await findTargets(project, input.model ?? "");
-  if (!target) throw noUpstream(deps.config);
-  const { upstream } = target;
-  const there = input.model === null ? input : withModel(input, target.model);
+  const { targets } = await findTargets(caller.snapshot.project, input.model ?? "");
   const controller = new AbortController();
   const { upstreamTimeoutMs } = deps.config;
   const stopDeadline = deps.clock.after(
@@ -159,17 +160,28 @@ async function ask(
   const onDisconnect = () => controller.abort(callerDisconnected);
   request.signal.addEventListener("abort", onDisconnect);
   try {
-    const { signal } = controller;
-    const { response } = await callUpstream(
-      upstreamCall({ format, input: there, upstream, id, signal }),
-      null,
-    );
-    const bytes = await readUpstreamBody(response.body, responseBytesMax, signal);
-    return requireObject(passedOn(bytes, upstream.apiKey)).start;
+    let failure: unknown = noUpstream(deps.config);
+    for (const { upstream, model } of targets) {
+      const there = input.model === null ? input : withModel(input, model);
+      const { signal } = controller;
+      try {
+        return await askOne({ format, input: there, upstream, id, signal });
+      } catch (error) {
+        failure = error;
+        if (!isReroutable(error) || signal.aborted) break;
+      }
+    }
+    throw failure;
   } finally {
     stopDeadline();
     request.signal.removeEventListener("abort", onDisconnect);
   }
+}
+
+async function askOne(asked: Parameters<typeof upstreamCall>[0]): Promise<Uint8Array> {
+  const { response } = await callUpstream(upstreamCall(asked), null);
+  const bytes = await readUpstreamBody(response.body, responseBytesMax, asked.signal);
+  return requireObject(passedOn(bytes, asked.upstream.apiKey)).start;
 }
 
 function upstreamCall(

@@ -89,6 +89,12 @@ Deno.test("count_tokens, embeddings and moderations follow routes too", async ()
   const moderated = await world.json("/v1/moderations", { body: { model: "smart", input: "Hi" } });
   assert.equal(moderated.status, 200);
   assert.deepEqual(askedOf(world), ["main a", "main a", "spare b", "main a"]);
+  replies(world, {
+    main: failing(500),
+    spare: () => Response.json({ id: "modr-2", model: "b", results: [] }),
+  });
+  const next = await world.json("/v1/moderations", { body: { model: "smart", input: "Hi" } });
+  assert.equal(next.body.id, "modr-2");
   const [entry] = await usageOf(world);
   assert.equal(entry?.delta, "-0.000015");
 });
