@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { chat, usageOf } from "../support/chat.ts";
 import { askedOf, replies, routedModels, routedWorld, twoUpstreams } from "../support/routing.ts";
 import { completion } from "../support/upstream.ts";
+import { operate } from "../support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
 const listing = (...models: Body[]) => () => Response.json({ object: "list", data: models });
@@ -57,6 +58,12 @@ Deno.test("models: an upstream's setting bounds what is sent to it", async () =>
   const answer = () => completion();
   replies(world, { main: answer, spare: answer });
   for (const model of ["gpt-4o", "o3", "o3-mini"]) await chat(world, { model });
+  await operate(world, "", {
+    method: "PATCH",
+    body: { routes: { "*": { targets: [{ upstream: "main" }] } } },
+  });
+  const { status, body } = await chat(world, { model: "o3-mini" });
+  assert.deepEqual([status, body.error.code], [404, "model_not_found"]);
   assert.deepEqual(askedOf(world), ["main gpt-4o", "main o3", "spare o3-mini"]);
   assert.equal((await usageOf(world)).length, 3);
 });
