@@ -3,7 +3,7 @@ import type { Deps, RequestUpstream } from "../deps.ts";
 import { withVersion } from "../config.ts";
 import { requestByFetch } from "../http/by_fetch.ts";
 import { readInstanceUpstreams, usualUpstream } from "../projects/instance_upstreams.ts";
-import { type Provider, providerNamed } from "../projects/providers.ts";
+import { fieldsAt, type Provider, providerNamed } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
 import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
 import { projectKey } from "../store/keys.ts";
@@ -107,7 +107,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
       onAbort: settings.onAbort ?? null,
       maxTokensField: settings.maxTokensField ?? null,
       formats: settings.formats ?? formatsOf(settings, prepared),
-      fields: isAtProvider(url, prepared) ? prepared?.fields ?? {} : {},
+      fields: fieldsAt(url),
       keyHeader: prepared?.keyHeader ?? "authorization",
       headers: { ...headers, ...lowerCased(settings.headers ?? {}) },
       modelsPath,
@@ -140,6 +140,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   const fromEnvironment: Upstream | null = config.upstream && {
     ...unnamed,
     ...config.upstream,
+    fields: fieldsAt(config.upstream.url),
     knownDialects: dialectsOf(config.upstream.url),
     request: deps.requestUpstream,
   };
@@ -263,11 +264,6 @@ function baseUrlOf(settings: UpstreamSettings, prepared: Provider | null): strin
   }
   const documented = prepared?.url && new URL(prepared.url).pathname;
   return documented && new URL(url).pathname === "/" ? url + documented : withVersion(url);
-}
-
-/** Whether a URL is the provider's own: another server may take other fields. */
-function isAtProvider(url: string, prepared: Provider | null): boolean {
-  return Boolean(prepared?.url) && new URL(url).origin === new URL(prepared?.url ?? "").origin;
 }
 
 /** Of Azure's dated APIs only later ones have responses, so there each format is tried once. */
