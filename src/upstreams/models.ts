@@ -49,13 +49,14 @@ export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps)
   const kept = new Map<Project, Kept>();
 
   async function routedTerms(project: Project, asked: string): Promise<ModelTerms | null> {
-    const { targets } = await findTargets(project, asked);
+    const { route, targets } = await findTargets(project, asked);
     const at = clock.now();
     for (const { model, place } of targets) {
       const terms = prices.targetTerms(project, { asked, model, place, at });
       if (terms) return terms;
     }
-    return targets.length === 0 ? prices.terms(project, asked, at) : null;
+    const hasUpstream = route !== null || targets.length > 0;
+    return hasUpstream ? null : prices.terms(project, asked, at);
   }
 
   /** The upstreams whose own models can have a price. */
@@ -119,8 +120,9 @@ export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps)
   };
 }
 
-/** The most lists that are kept. */
-const keptMax = 64;
+/** The most lists that are kept, and the most models of upstreams on one list. */
+const keptMax = 32;
+const offeredMax = 10_000;
 
 /** A project's list, and what it was made of. */
 interface Kept {
@@ -143,13 +145,14 @@ interface Offered {
 /** The models of upstreams, by name: those that they list, and those that their settings name. */
 function offeredBy({ all, lists }: Sources): Map<string, Offered> {
   const offered = new Map<string, Offered>();
+  const offer = (id: string, one: Offered) => {
+    if (offered.size < offeredMax && !offered.has(id)) offered.set(id, one);
+  };
   for (const [index, { place, serves, names }] of all.entries()) {
     for (const { id, modalities } of lists[index]?.values() ?? []) {
-      if (serves(id) && !offered.has(id)) offered.set(id, { place, modalities });
+      if (serves(id)) offer(id, { place, modalities });
     }
-    for (const id of names) {
-      if (!offered.has(id)) offered.set(id, { place, modalities: null });
-    }
+    for (const id of names) offer(id, { place, modalities: null });
   }
   return offered;
 }

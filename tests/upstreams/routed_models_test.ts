@@ -64,6 +64,7 @@ Deno.test("models: an upstream's setting bounds what is sent to it", async () =>
   });
   const { status, body } = await chat(world, { model: "o3-mini" });
   assert.deepEqual([status, body.error.code], [404, "model_not_found"]);
+  assert.equal((await world.json("/v1/models/o3-mini")).status, 404);
   assert.deepEqual(askedOf(world), ["main gpt-4o", "main o3", "spare o3-mini"]);
   assert.equal((await usageOf(world)).length, 3);
 });
