@@ -19,9 +19,17 @@ export async function readJsonOption(
   throw usage(`${option} must be a JSON object; ${where} is ${fault}.${hint}`);
 }
 
-/** Reads a secret from standard input: other users of the machine can read arguments. */
-export async function readSecret(): Promise<string> {
-  return (await new Response(Deno.stdin.readable).text()).trim();
+/**
+ * Reads the secret of an option from standard input: other users of the machine can read arguments.
+ * Throws where it would be typed at a terminal, which shows it, and where there is none.
+ */
+export async function readSecret(option: string): Promise<string> {
+  if (Deno.stdin.isTerminal()) {
+    throw usage(`${option} reads standard input: pass a file or a pipe, as in ${option} < FILE`);
+  }
+  const secret = (await new Response(Deno.stdin.readable).text()).trim();
+  if (secret === "") throw usage(`${option} reads standard input, which is empty.`);
+  return secret;
 }
 
 function parse(text: string): { value: Json; fault: string } {

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { providers } from "../../src/projects/providers.ts";
 import type { Body } from "./api.ts";
 import type { Context } from "./context.ts";
-import { usage } from "./failure.ts";
+import { refused, usage } from "./failure.ts";
 import { readJsonOption, readSecret } from "./input.ts";
 import { projectPath } from "./paths.ts";
 
@@ -22,11 +22,11 @@ export function addUpstreams(program: Command, open: () => Context): void {
   upstreams.command("set <project> <name>").description("add an upstream, or change one")
     .option("--provider <name>", `a prepared provider: ${Object.keys(providers).join(", ")}`)
     .option("--at <url>", "its base URL, where the provider has none")
-    .option("--key", "read its API key from standard input")
+    .option("--key", "read its API key from standard input, such as a file: --key < FILE")
     .option("--settings <json>", "any other settings of it")
     .action((id: string, name: string, given: Given) => setUpstream(open(), { id, name, given }));
   upstreams.command("remove <project> <name>").description("remove an upstream without routes")
-    .action((id: string, name: string) => remove(open(), id, { upstreams: { [name]: null } }));
+    .action((id: string, name: string) => remove(open(), id, { of: "upstreams", name }));
 
   const routes = program.command("routes").description("manage where a project's models go");
   routes.command("list <project>").description("list them by model")
@@ -41,7 +41,7 @@ export function addUpstreams(program: Command, open: () => Context): void {
       setRoute(open(), { id, model, targets, given })
     );
   routes.command("remove <project> <model>").description("remove a route")
-    .action((id: string, model: string) => remove(open(), id, { routes: { [model]: null } }));
+    .action((id: string, model: string) => remove(open(), id, { of: "routes", name: model }));
 }
 
 async function projectOf({ api }: Context, id: string): Promise<Body> {
@@ -69,7 +69,7 @@ async function setUpstream(
   { id, name, given }: { id: string; name: string; given: Given },
 ): Promise<void> {
   const { provider, at: url, key } = given;
-  const apiKey = key ? await readSecret() : undefined;
+  const apiKey = key ? await readSecret("--key") : undefined;
   const named = Object.entries({ provider, url, apiKey }).filter(([, value]) =>
     value !== undefined
   );
@@ -118,7 +118,13 @@ function targetIn(text: string) {
   };
 }
 
-async function remove(context: Context, id: string, body: Body): Promise<void> {
-  const project = await change(context, id, body);
-  context.print({ upstreams: project.upstreams, routes: project.routes }, () => "It is removed.");
+async function remove(
+  context: Context,
+  id: string,
+  { of, name }: { of: "upstreams" | "routes"; name: string },
+): Promise<void> {
+  const before = await projectOf(context, id);
+  if (!Object.hasOwn(before[of], name)) throw refused(`There is no '${name}' in its ${of}.`);
+  const { upstreams, routes } = await change(context, id, { [of]: { [name]: null } });
+  context.print({ upstreams, routes }, () => `${name} is removed.`);
 }

@@ -16,8 +16,18 @@ export function jsonResponse(
   requestId: string,
   headers?: HeaderList,
 ): Response {
+  return jsonTextResponse(status, JSON.stringify(body), requestId, headers);
+}
+
+/** A response of JSON that is written already. */
+export function jsonTextResponse(
+  status: number,
+  json: string,
+  requestId: string,
+  headers?: HeaderList,
+): Response {
   const named = { "content-type": "application/json", "x-request-id": requestId, ...headers };
-  return textResponse(status, JSON.stringify(body), named);
+  return textResponse(status, json, named);
 }
 
 /** A text response with these headers. */

@@ -8,7 +8,7 @@ import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
 import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
-import type { Target } from "../upstreams/upstreams.ts";
+import type { Targets } from "../upstreams/upstreams.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { inOrder, prepareTargets, pricedTargets, withUpstream } from "./call_targets.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps, withTargetHeaders } from "./call.ts";
@@ -233,7 +233,7 @@ async function completeCall(
   }
   const { route, targets: found } = await findTargets(project, model);
   const priced = pricedTargets(services, read, found);
-  if (priced.length === 0) await refuseUnpriced(services, read, found);
+  if (priced.length === 0) await refuseUnpriced(services, read, { route, targets: found });
   const { whole, upstream, hiddenTokens, previousResponse, historyItems } = await withReferences(
     deps,
     read,
@@ -264,16 +264,19 @@ async function completeCall(
   return call;
 }
 
-/** Throws 404 where no target has a price, and 502 where there is no target. */
+/**
+ * Throws 404 where no target has a price, or no upstream of the route serves the model, and 502
+ * where there is no upstream.
+ */
 async function refuseUnpriced(
   services: InferenceDeps,
   read: ReadCall,
-  targets: readonly Target[],
+  { route, targets }: Targets,
 ): Promise<never> {
   const { deps, prices } = services;
   const { caller: { snapshot: { project } }, input: { model }, receivedAt } = read;
   const isPriced = targets.length === 0 && prices.terms(project, model, receivedAt) !== null;
-  if (isPriced) throw noUpstream(deps.config);
+  if (isPriced) throw route ? modelNotFound(model) : noUpstream(deps.config);
   await reportUnpriced(services, read);
   throw modelNotFound(model);
 }

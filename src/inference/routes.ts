@@ -1,7 +1,9 @@
+import { memoizeByObject } from "../base/memoize_by_object.ts";
 import type { Handler } from "../base/handler.ts";
-import { corsHeaders, jsonResponse } from "../base/response.ts";
+import { corsHeaders, jsonResponse, jsonTextResponse } from "../base/response.ts";
 import { allowsModel } from "../projects/key_models.ts";
 import { modelNotFound } from "../upstreams/errors.ts";
+import type { ModelView } from "../upstreams/model_schema.ts";
 import type { Models } from "../upstreams/models.ts";
 import type { InferenceDeps } from "./call.ts";
 import { type CountEndpoint, createCountHandler } from "./count_tokens.ts";
@@ -34,11 +36,15 @@ function listModels({ auth }: InferenceDeps, models: Models): Handler {
   return async ({ request, requestId }) => {
     const { key, snapshot } = await auth.caller(request, "chat");
     const all = await models.list(snapshot.project);
-    const data = key.models ? all.filter(({ id }) => allowsModel(key, id)) : all;
-    const body = { object: "list", data };
-    return jsonResponse(200, body, requestId, corsHeaders);
+    const text = key.models
+      ? writeList(all.filter(({ id }) => allowsModel(key, id)))
+      : writtenList(all);
+    return jsonTextResponse(200, text, requestId, corsHeaders);
   };
 }
+
+const writeList = (data: readonly ModelView[]) => JSON.stringify({ object: "list", data });
+const writtenList = memoizeByObject(writeList);
 
 function getModel({ auth }: InferenceDeps, models: Models): Handler {
   return async ({ request, requestId, path }) => {

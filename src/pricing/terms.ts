@@ -55,6 +55,8 @@ export interface Prices {
   servedTerms(project: Project, call: ServedModel): ModelTerms;
   /** The day of the catalogue's newest prices. */
   readonly catalogueDate: string;
+  /** Changes when the catalogue's prices do. */
+  readonly catalogueVersion: number;
 }
 
 /** A model at an upstream, and the name by which it was asked for. */
@@ -179,6 +181,9 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
     },
     get catalogueDate() {
       return catalogue.date;
+    },
+    get catalogueVersion() {
+      return catalogue.version;
     },
     servedTerms(project, { requested, served, terms: requestedTerms, place, at }) {
       if (served === requested) return requestedTerms;

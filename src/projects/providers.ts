@@ -122,3 +122,12 @@ export const providers: Readonly<Record<string, Provider>> = {
 export function providerNamed(name: string | undefined): Provider | null {
   return name !== undefined && Object.hasOwn(providers, name) ? providers[name] ?? null : null;
 }
+
+/** The fields that a server takes, where it is a provider's own; another may take other ones. */
+export function fieldsAt(url: string): KnownFields {
+  const { origin } = new URL(url);
+  const found = Object.values(providers).find((one) =>
+    one.url && new URL(one.url).origin === origin
+  );
+  return found?.fields ?? {};
+}

@@ -52,6 +52,7 @@ const waitMs = 2_000;
 const freshMs = 60_000;
 const knownMs = 5 * 60_000;
 const listsMax = 1_000;
+const modelsMax = 10_000;
 const idCharsMax = 256;
 const noModels: ModelList = new Map();
 
@@ -143,6 +144,7 @@ function modelsIn(body: Json): ModelList {
     // Google lists `models/gemini-…`, and is called by the name alone.
     const id = model.id.replace(/^models\//, "");
     if (id === "" || id.length > idCharsMax) continue;
+    if (models.size >= modelsMax) break;
     models.set(id, { id, modalities: modalitiesIn(model.architecture) });
   }
   return models;

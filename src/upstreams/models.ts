@@ -1,15 +1,17 @@
-import { memoizeByObject } from "../base/memoize_by_object.ts";
 import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
 import { type PublicPrice, publicPrice } from "../pricing/public_price.ts";
 import type { ModelTerms, PricedPlace, Prices } from "../pricing/terms.ts";
-import type { Modalities } from "./model_lists.ts";
+import type { Modalities, ModelList } from "./model_lists.ts";
 import type { ModelView } from "./model_schema.ts";
-import type { Upstreams } from "./upstreams.ts";
+import type { CatchAll, Upstreams } from "./upstreams.ts";
 
 /** The models that a project can serve. */
 export interface Models {
-  /** Those with a price: its own, those that routes are for, and those of its upstreams. */
+  /**
+   * Those with a price: its own and those that routes are for, in the order of the settings, then
+   * those of its upstreams, by name. The same object as long as nothing changes.
+   */
   list(project: Project): Promise<readonly ModelView[]>;
   /** Null when the project has no price for it. */
   find(project: Project, model: string): Promise<ModelView | null>;
@@ -18,7 +20,7 @@ export interface Models {
 interface ModelsDeps {
   deps: Pick<Deps, "clock">;
   prices: Prices;
-  upstreams: Pick<Upstreams, "findTargets" | "findCatchAll" | "modelLists">;
+  upstreams: Pick<Upstreams, "findTargets" | "findCatchAll" | "routeNames" | "modelLists">;
 }
 
 interface ListedTerms {
@@ -27,60 +29,66 @@ interface ListedTerms {
   modalities: Modalities | null;
 }
 
+/** What a list was made of: the same again makes the same list. */
+interface Sources {
+  /** Prices can change by the time of day. */
+  minute: number;
+  catalogueVersion: number;
+  /** Where models without a route go, and what they list. */
+  all: readonly CatchAll[];
+  lists: readonly ModelList[];
+}
+
 /**
  * Lists models with a price of their own, and those with a route. Where the project has a price for
  * "*" or uses the catalogue, also the models of its upstreams that get a price by it.
  */
 export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps): Models {
-  const { findTargets, findCatchAll, modelLists } = upstreams;
-  // There is one project object for each version of its row, so what is kept ends with it.
-  const kept = memoizeByObject((_project: Project) => ({ of: "", views: noViews }));
+  const { findTargets, findCatchAll, routeNames, modelLists } = upstreams;
+  // There is one project object for each version of its row. A list is large, and soon made.
+  const kept = new Map<Project, Kept>();
 
   async function routedTerms(project: Project, asked: string): Promise<ModelTerms | null> {
-    const { targets } = await findTargets(project, asked);
+    const { route, targets } = await findTargets(project, asked);
     const at = clock.now();
     for (const { model, place } of targets) {
       const terms = prices.targetTerms(project, { asked, model, place, at });
       if (terms) return terms;
     }
-    return targets.length === 0 ? prices.terms(project, asked, at) : null;
+    const hasUpstream = route !== null || targets.length > 0;
+    return hasUpstream ? null : prices.terms(project, asked, at);
   }
 
-  /** The models of the upstreams that a model without a route of its own goes to. */
-  async function upstreamModels(project: Project): Promise<Map<string, Offered>> {
+  /** The upstreams whose own models can have a price. */
+  async function catchAllOf(project: Project): Promise<readonly CatchAll[]> {
     const { models, catalogue } = project.pricing;
-    const offered = new Map<string, Offered>();
-    if (!models["*"] && !catalogue) return offered;
-    const all = await findCatchAll(project);
-    const lists = await Promise.all(all.map(({ upstream }) => modelLists.read(upstream)));
-    for (const [index, { place, serves }] of all.entries()) {
-      for (const { id, modalities } of lists[index]?.values() ?? []) {
-        if (!serves(id) || offered.has(id)) continue;
-        offered.set(id, { place, modalities });
-      }
-    }
-    return offered;
+    return models["*"] || catalogue ? await findCatchAll(project) : [];
   }
 
-  async function readTerms(project: Project): Promise<ListedTerms[]> {
-    const { pricing: { models }, routes = {} } = project;
-    const named = new Set([...Object.keys(models), ...Object.keys(routes)]);
+  async function sourcesOf(project: Project): Promise<Sources> {
+    const all = await catchAllOf(project);
+    const lists = await Promise.all(all.map(({ upstream }) => modelLists.read(upstream)));
+    const minute = Math.floor(clock.now() / 60_000);
+    return { minute, catalogueVersion: prices.catalogueVersion, all, lists };
+  }
+
+  async function readTerms(project: Project, sources: Sources): Promise<ListedTerms[]> {
+    const named = new Set([...Object.keys(project.pricing.models), ...routeNames(project)]);
     named.delete("*");
-    const ids = [...named];
-    const offered = await upstreamModels(project);
-    const terms = await Promise.all(ids.map((id) => routedTerms(project, id)));
-    const at = clock.now();
-    const listed = ids.map((id, index) => ({
-      id,
-      terms: terms[index] ?? null,
-      modalities: offered.get(id)?.modalities ?? null,
-    }));
-    for (const [id, { place, modalities }] of offered) {
-      if (named.has(id)) continue;
-      const its = prices.targetTerms(project, { asked: id, model: id, place, at });
-      listed.push({ id, terms: its, modalities });
+    const offered = offeredBy(sources);
+    const listed: ListedTerms[] = [];
+    for (const id of named) {
+      const terms = await routedTerms(project, id);
+      if (terms) listed.push({ id, terms, modalities: offered.get(id)?.modalities ?? null });
     }
-    return listed.flatMap(({ terms, ...rest }) => terms ? [{ ...rest, terms }] : []);
+    const at = clock.now();
+    for (const id of [...offered.keys()].sort()) {
+      if (named.has(id)) continue;
+      const { place = null, modalities = null } = offered.get(id) ?? {};
+      const terms = prices.targetTerms(project, { asked: id, model: id, place, at });
+      if (terms) listed.push({ id, terms, modalities });
+    }
+    return listed;
   }
 
   const viewOf = (project: Project, listed: ListedTerms) =>
@@ -88,21 +96,44 @@ export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps)
 
   return {
     async list(project) {
-      const listed = await readTerms(project);
-      const of = listed.map(({ id }) => id).join("\n");
-      const before = kept(project);
-      const isSame = before.of === of &&
-        listed.every(({ terms }, index) => before.views[index]?.terms === terms);
-      if (isSame) return before.views.map(({ view }) => view);
-      const views = listed.map((one) => ({ terms: one.terms, view: viewOf(project, one) }));
-      Object.assign(before, { of, views });
-      return views.map(({ view }) => view);
+      const of = await sourcesOf(project);
+      const before = kept.get(project);
+      if (before && isSame(before.of, of)) return before.views;
+      const listed = await readTerms(project, of);
+      const views = listed.map((one) => viewOf(project, one));
+      kept.delete(project);
+      kept.set(project, { of, views });
+      for (const [oldest] of kept) {
+        if (kept.size <= keptMax) break;
+        kept.delete(oldest);
+      }
+      return views;
     },
     async find(project, id) {
       const terms = id === "*" ? null : await routedTerms(project, id);
-      return terms && viewOf(project, { id, terms, modalities: null });
+      if (!terms) return null;
+      const all = await catchAllOf(project);
+      const known = all.map(({ upstream }) => modelLists.known(upstream)?.get(id));
+      const modalities = known.find((model) => model?.modalities)?.modalities ?? null;
+      return viewOf(project, { id, terms, modalities });
     },
   };
+}
+
+/** The most lists that are kept, and the most models of upstreams on one list. */
+const keptMax = 32;
+const offeredMax = 10_000;
+
+/** A project's list, and what it was made of. */
+interface Kept {
+  of: Sources;
+  views: readonly ModelView[];
+}
+
+function isSame(one: Sources, other: Sources): boolean {
+  return one.minute === other.minute && one.catalogueVersion === other.catalogueVersion &&
+    one.lists.length === other.lists.length &&
+    one.lists.every((list, index) => list === other.lists[index]);
 }
 
 /** What an upstream says of a model. */
@@ -111,7 +142,20 @@ interface Offered {
   modalities: Modalities | null;
 }
 
-const noViews: readonly { terms: ModelTerms; view: ModelView }[] = [];
+/** The models of upstreams, by name: those that they list, and those that their settings name. */
+function offeredBy({ all, lists }: Sources): Map<string, Offered> {
+  const offered = new Map<string, Offered>();
+  const offer = (id: string, one: Offered) => {
+    if (offered.size < offeredMax && !offered.has(id)) offered.set(id, one);
+  };
+  for (const [index, { place, serves, names }] of all.entries()) {
+    for (const { id, modalities } of lists[index]?.values() ?? []) {
+      if (serves(id)) offer(id, { place, modalities });
+    }
+    for (const id of names) offer(id, { place, modalities: null });
+  }
+  return offered;
+}
 
 function viewModel(
   project: Project,

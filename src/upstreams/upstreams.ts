@@ -3,7 +3,7 @@ import type { Deps, RequestUpstream } from "../deps.ts";
 import { withVersion } from "../config.ts";
 import { requestByFetch } from "../http/by_fetch.ts";
 import { readInstanceUpstreams, usualUpstream } from "../projects/instance_upstreams.ts";
-import { type Provider, providerNamed } from "../projects/providers.ts";
+import { fieldsAt, type Provider, providerNamed } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
 import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
 import { projectKey } from "../store/keys.ts";
@@ -66,6 +66,8 @@ export type FindTargets = (project: Project, model: string) => Promise<Targets> 
 export interface CatchAll extends Pick<Target, "upstream" | "place"> {
   /** Whether its settings say that it serves a model. */
   serves(model: string): boolean;
+  /** The models that its settings name. */
+  names: readonly string[];
 }
 
 /** The upstreams of projects, and what they serve. */
@@ -74,6 +76,8 @@ export interface Upstreams {
   findUpstreamNamed: FindUpstreamNamed;
   findTargets: FindTargets;
   findCatchAll(project: Project): Promise<readonly CatchAll[]>;
+  /** The names of the project's routes, and those of the instance's that it uses. */
+  routeNames(project: Project): readonly string[];
   modelLists: ModelLists;
 }
 
@@ -103,7 +107,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
       onAbort: settings.onAbort ?? null,
       maxTokensField: settings.maxTokensField ?? null,
       formats: settings.formats ?? formatsOf(settings, prepared),
-      fields: isAtProvider(url, prepared) ? prepared?.fields ?? {} : {},
+      fields: fieldsAt(url),
       keyHeader: prepared?.keyHeader ?? "authorization",
       headers: { ...headers, ...lowerCased(settings.headers ?? {}) },
       modelsPath,
@@ -136,6 +140,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   const fromEnvironment: Upstream | null = config.upstream && {
     ...unnamed,
     ...config.upstream,
+    fields: fieldsAt(config.upstream.url),
     knownDialects: dialectsOf(config.upstream.url),
     request: deps.requestUpstream,
   };
@@ -173,6 +178,10 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     return routeIn(routes, model) ?? (upstream ? null : routeIn(instance.routes, model));
   }
 
+  function routeNames({ routes = {}, upstream }: Project): readonly string[] {
+    return [...Object.keys(routes), ...(upstream ? [] : Object.keys(instance.routes))];
+  }
+
   /** Whether an upstream serves a model: it serves all that nothing is known of. */
   function serves({ upstream, settings }: Named, model: string): boolean {
     const { models } = settings ?? {};
@@ -190,14 +199,15 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     const route = routeFor(project, "*");
     if (!route) {
       const upstream = await findUpstream(project, "*");
-      return upstream ? [{ upstream, place: null, serves: () => true }] : [];
+      return upstream ? [{ upstream, place: null, serves: () => true, names: [] }] : [];
     }
     const found: CatchAll[] = [];
     for (const { upstream: name, model } of route.targets) {
       const named = model === undefined ? await findNamed(project, name, "*") : null;
       if (!named) continue;
       const { upstream, settings: place } = named;
-      found.push({ upstream, place, serves: (asked) => serves(named, asked) });
+      const names = namedModels(place);
+      found.push({ upstream, place, serves: (asked) => serves(named, asked), names });
     }
     return found;
   };
@@ -229,7 +239,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     }
     return { route, targets };
   }
-  return { findUpstream, findUpstreamNamed, findTargets, findCatchAll, modelLists };
+  return { findUpstream, findUpstreamNamed, findTargets, findCatchAll, routeNames, modelLists };
 }
 
 const unnamed = {
@@ -256,14 +266,15 @@ function baseUrlOf(settings: UpstreamSettings, prepared: Provider | null): strin
   return documented && new URL(url).pathname === "/" ? url + documented : withVersion(url);
 }
 
-/** Whether a URL is the provider's own: another server may take other fields. */
-function isAtProvider(url: string, prepared: Provider | null): boolean {
-  return Boolean(prepared?.url) && new URL(url).origin === new URL(prepared?.url ?? "").origin;
-}
-
 /** Of Azure's dated APIs only later ones have responses, so there each format is tried once. */
 function formatsOf({ apiVersion }: UpstreamSettings, prepared: Provider | null) {
   return isDated(apiVersion) ? null : prepared?.formats ?? null;
+}
+
+/** The models that an upstream's settings name in full. */
+function namedModels(settings: UpstreamSettings | null): readonly string[] {
+  const { models } = settings ?? {};
+  return Array.isArray(models) ? models.filter((name) => !name.endsWith("*")) : [];
 }
 
 function lowerCased(headers: Record<string, string>): Record<string, string> {

@@ -86,7 +86,11 @@ Deno.test("farebox: upstreams and routes are set, listed and removed; keys are n
   assert.match(routes.printed, /^smart +weight +main=gpt-4o\*3 spare$/m);
   assertEnds(await run(["routes", "set", id, "x", "=a"]), 2, /is not a target such as/);
   assertEnds(await run(["upstreams", "set", id, "main"]), 2, /^Nothing to set/);
+  assertEnds(await run(["upstreams", "set", id, "main", "--key"], { input: "\n" }), 2, /is empty/);
   assertEnds(await run(["upstreams", "remove", id, "main"]), 1, /names no upstream/);
+  for (const list of ["upstreams", "routes"]) {
+    assertEnds(await run([list, "remove", id, "mian"]), 1, /^There is no 'mian' in its /);
+  }
   await json("routes", "remove", id, "smart");
   assert.deepEqual(Object.keys((await json("upstreams", "remove", id, "main")).upstreams), [
     "spare",

@@ -8,15 +8,17 @@ import { createWorld } from "../support/world.ts";
 
 Deno.test("guides: the settings of routes are accepted as they stand", async () => {
   using world = await createWorld();
-  const [patch, instance, ...more] = (await snippetsOf("routing"))
-    .filter(({ mark }) => mark === "routing");
-  assert.deepEqual(more, []);
+  const snippets = await snippetsOf("routing");
+  const [patch, ...more] = snippets.filter(({ mark }) => mark === "routing");
+  const [instance, ...others] = snippets.filter(({ language }) => language === "json");
+  assert.deepEqual([more, others], [[], []]);
   const json = /-d '([^']+)'/.exec(patch?.code ?? "")?.[1] ?? "";
   const body = JSON.parse(json.replaceAll("…", "1"));
   assert.equal((await operate(world, "", { method: "PATCH", body })).status, 200);
-  const line = instance?.code.trim().replaceAll("...", "1") ?? "";
-  const UPSTREAMS = line.replace("UPSTREAMS=", "");
-  const { upstreams, routes } = readInstanceUpstreams(readConfig({ UPSTREAMS }, { dev: true }));
+  const environment = { UPSTREAMS_FILE: "upstreams.json", OPENAI_API_KEY: "its-key" };
+  const readFile = () => instance?.code ?? "";
+  const config = readConfig(environment, { dev: true, readFile });
+  const { upstreams, routes } = readInstanceUpstreams(config);
   assert.deepEqual([Object.keys(upstreams), Object.keys(routes)], [["main"], ["*"]]);
 });
 

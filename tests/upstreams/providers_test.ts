@@ -177,6 +177,18 @@ Deno.test("providers: another server with a provider's prices is asked as any se
   assert.equal(body.max_completion_tokens, undefined);
 });
 
+Deno.test("providers: a provider's server is known by its URL alone, also that of UPSTREAM_URL", async () => {
+  const url = "https://api.openai.com";
+  const pricing = { models: { "*": price } };
+  using world = await createWorld({ env: { UPSTREAM_URL: url }, project: { pricing } });
+  await world.deposit("ada", "1");
+  await chat(world, { model: "m" });
+  await operate(world, "", { method: "PATCH", body: { upstream: { url } } });
+  await chat(world, { model: "m" });
+  const bounds = world.upstream.calls.map(({ body }) => body.max_completion_tokens > 0);
+  assert.deepEqual(bounds, [true, true]);
+});
+
 for (
   const [provider, url, base] of [
     ["google", "https://generativelanguage.googleapis.com", documented.google?.[0]],
