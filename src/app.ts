@@ -231,7 +231,6 @@ function openPricing(deps: Deps) {
 function openInference(
   services: Omit<
     InferenceDeps,
-    | "findUpstream"
     | "findTargets"
     | "findUpstreamNamed"
     | "conversations"

@@ -1,8 +1,7 @@
 // An upstream with outages. Its arguments are a seed, the length of the run in seconds, and the
-// share of time in which it is down; with a fourth, it always hangs. Prints its port. `GET /log`
-// tells what it was asked.
+// share of time in which it is down; with a fourth, it always hangs. Prints its port.
 import { jsonCompletion, streamedCompletion } from "./outage_responses.ts";
-import { seeded } from "./seeded.ts";
+import { mulberry32 } from "../../tests/support/random.ts";
 
 const [seed = 1, seconds = 60, downShare = 0.4, hangs = 0] = Deno.args.map(Number);
 
@@ -18,7 +17,7 @@ interface Phase {
   mode: Mode;
 }
 
-const random = seeded(seed);
+const random = mulberry32(seed);
 const phases: Phase[] = [];
 for (let at = 0; at < seconds * 1000 + 60_000;) {
   at += 2_000 + random() * 4_000;
@@ -28,8 +27,6 @@ for (let at = 0; at < seconds * 1000 + 60_000;) {
   phases.push({ until: at, mode });
 }
 
-/** What it was asked: the id of the request, how it answered, when, and whether it did so whole. */
-const asked: { id: string; mode: Mode; at: number; whole: boolean }[] = [];
 const startedAt = performance.now();
 const usualMs = 40;
 const lateMs = 6_000;
@@ -58,18 +55,11 @@ function broken(text: string, type: string): Response {
 }
 
 async function answer(request: Request): Promise<Response> {
-  if (new URL(request.url).pathname === "/log") return Response.json(asked);
   const body = await request.json();
-  const id = /id:(\S+)/.exec(JSON.stringify(body.messages))?.[1]?.replace(/\W+$/, "") ?? "";
   const mode = modeNow();
-  const note = { id, mode, at: Date.now(), whole: false };
-  asked.push(note);
   const type = body.stream ? "text/event-stream" : "application/json";
   const text = body.stream ? streamedCompletion(body.model) : jsonCompletion(body.model);
-  const whole = () => {
-    note.whole = true;
-    return new Response(text, { headers: { "content-type": type } });
-  };
+  const whole = () => new Response(text, { headers: { "content-type": type } });
   switch (mode) {
     case "ok":
       await wait(usualMs);

@@ -9,12 +9,13 @@ import { keyPages } from "./keys.tsx";
 import { limitPages } from "./limits.tsx";
 import { livePage } from "./live.tsx";
 import { messagePages } from "./messages.tsx";
+import { namedFormPages } from "./named_form.tsx";
 import { overviewPage } from "./overview.tsx";
 import { pricingPages } from "./pricing.tsx";
 import { consoleHome, projectsPage } from "./projects.tsx";
 import { refundPages } from "./refund.tsx";
-import { routeFormPages } from "./route_form.tsx";
-import { upstreamFormPages } from "./upstream_form.tsx";
+import { routeForm } from "./route_form.tsx";
+import { upstreamForm } from "./upstream_form.tsx";
 import { upstreamsPage } from "./upstreams.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { settingPages } from "./settings.tsx";
@@ -63,8 +64,8 @@ function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDe
   const keys = keyPages(guard, services);
   const pricing = pricingPages(guard, services);
   const limits = limitPages(guard, services);
-  const upstream = upstreamFormPages(guard, services);
-  const route = routeFormPages(guard, services);
+  const upstream = namedFormPages(guard, services, upstreamForm);
+  const route = namedFormPages(guard, services, routeForm);
   const messages = messagePages(guard, services);
   const settings = settingPages(guard, services);
   return {

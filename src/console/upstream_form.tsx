@@ -1,76 +1,41 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
-import { changesByPatch } from "../projects/merge_patch.ts";
 import { providers, upstreamFormats } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
-import type { ConsoleDeps } from "./console_deps.ts";
-import { integerText, orShowFormAgain, submittedText } from "./fields.ts";
-import { FormCheckbox, FormError, FormField, Hidden } from "./form.tsx";
-import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { requireOperator, upstreamsSection } from "./upstreams.tsx";
+import { integerText, submittedText } from "./fields.ts";
+import { FormCheckbox, FormField } from "./form.tsx";
+import { type FormValues, Lines, type NamedSetting } from "./named_form.tsx";
+import { upstreamsSection } from "./upstreams.tsx";
 
-const path = `${upstreamsSection}/one`;
 const timeouts = [
   ["connectMs", "Connect within, ms"],
   ["firstByteMs", "First byte within, ms"],
   ["totalMs", "Whole response within, ms"],
 ] as const;
 
-/** Adds, changes and removes one named upstream. */
-export function upstreamFormPages(guard: ConsoleGuard, { admin }: ConsoleDeps) {
-  const page = (visit: ProjectVisit, view: Omit<FormView, "visit">) =>
-    visit.page(
-      view.known === null ? "Add an upstream" : "Change an upstream",
-      <UpstreamForm visit={visit} {...view} />,
-      { section: upstreamsSection, problem: view.problem },
-    );
-  return {
-    show: guard.project((visit) => {
-      requireOperator(visit);
-      const name = visit.incoming.query("name") ?? null;
-      const known = name !== null && visit.project.upstreams?.[name] ? name : null;
-      return page(visit, { known, values: valuesOf(visit.project, known), problem: null });
-    }),
-    save: guard.project(async (visit) => {
-      requireOperator(visit);
-      const form = await visit.form();
-      const { project, session, here, go } = visit;
-      const known = submittedText(form, "known");
-      const save = async () => {
-        const name = known ?? submittedText(form, "name") ?? "";
-        if (known === null && project.upstreams?.[name]) {
-          throw badRequest("name", `There is an upstream ‘${name}’ already.`);
-        }
-        const settings = form.get("action") === "remove" ? null : readUpstream(form);
-        const patch = { upstreams: { [name]: settings } };
-        await admin.update(project.id, (current) => changesByPatch(current, patch), session.by);
-        return go(here(upstreamsSection), "saved");
-      };
-      return await orShowFormAgain(
-        save,
-        (problem) => page(visit, { known, values: (field) => form.get(field) ?? "", problem }),
-      );
-    }),
-  };
-}
+/** The form for one upstream. */
+export const upstreamForm: NamedSetting = {
+  setting: "upstreams",
+  what: "an upstream",
+  section: upstreamsSection,
+  path: `${upstreamsSection}/one`,
+  field: {
+    name: "name",
+    label: "Name",
+    hint: "By which routes and headers name it: a-z, 0-9, _ and -.",
+  },
+  valuesOf,
+  read: readUpstream,
+  Fields: UpstreamFields,
+};
 
-interface FormView {
-  visit: ProjectVisit;
-  /** The name of an upstream that there is; null for a new one. */
-  known: string | null;
-  values: Values;
-  problem: string | null;
-}
-
-type Values = (name: string) => string;
-
-function valuesOf({ upstreams = {} }: Project, known: string | null): Values {
+function valuesOf({ upstreams = {} }: Project, known: string | null): FormValues {
   const settings = known === null ? undefined : upstreams[known];
   if (!settings) return () => "";
   const { url = "", provider = "", apiVersion = "", models, headers = {}, formats } = settings;
   const values: Record<string, string> = {
-    ...{ name: known ?? "", url, provider, apiVersion },
+    ...{ url, provider, apiVersion },
     onAbort: settings.onAbort ?? "",
     models: models === "upstream" ? "upstream" : (models ?? []).join("\n"),
     headers: Object.entries(headers).map(([name, value]) => `${name}: ${value}`).join("\n"),
@@ -116,52 +81,26 @@ function headersIn(text: string): Record<string, string> {
   }));
 }
 
-function UpstreamForm({ visit: { here, project }, known, values, problem }: FormView) {
+function UpstreamFields({ project, known, values }: Parameters<NamedSetting["Fields"]>[0]) {
   const hasKey = known !== null && project.upstreams?.[known]?.apiKey;
   return (
     <>
-      <FormError text={problem} />
-      <form method="post" action={here(path)}>
-        {known === null
-          ? (
-            <FormField
-              name="name"
-              label="Name"
-              value={values("name")}
-              required
-              hint="By which routes and headers name it: a-z, 0-9, _ and -."
-            />
-          )
-          : <Hidden fields={{ known }} />}
-        {known === null ? null : <p>{known}</p>}
-        <Provider value={values("provider")} />
-        <FormField
-          name="url"
-          label="URL"
-          type="url"
-          value={values("url")}
-          hint="Empty for the provider’s own."
-        />
-        <FormField
-          name="apiKey"
-          label="API key"
-          type="password"
-          hint={hasKey ? "Empty to keep the stored key." : "Stored encrypted, and never shown."}
-        />
-        {hasKey ? <FormCheckbox name="removeKey" label="Remove the stored key" on={false} /> : null}
-        <Details values={values} />
-        <p class="actions">
-          <button type="submit" class="primary">Save</button>
-          {known === null
-            ? null
-            : (
-              <button type="submit" name="action" value="remove" class="danger" formnovalidate>
-                Remove
-              </button>
-            )}
-          <a class="button" href={here(upstreamsSection)}>Cancel</a>
-        </p>
-      </form>
+      <Provider value={values("provider")} />
+      <FormField
+        name="url"
+        label="URL"
+        type="url"
+        value={values("url")}
+        hint="Empty for the provider’s own."
+      />
+      <FormField
+        name="apiKey"
+        label="API key"
+        type="password"
+        hint={hasKey ? "Empty to keep the stored key." : "Stored encrypted, and never shown."}
+      />
+      {hasKey ? <FormCheckbox name="removeKey" label="Remove the stored key" on={false} /> : null}
+      <Details values={values} />
     </>
   );
 }
@@ -182,7 +121,7 @@ function Provider({ value }: { value: string }) {
   );
 }
 
-function Details({ values }: { values: Values }) {
+function Details({ values }: { values: FormValues }) {
   return (
     <>
       <fieldset>
@@ -224,18 +163,5 @@ function Details({ values }: { values: Values }) {
         hint="Azure’s dated API only."
       />
     </>
-  );
-}
-
-/** A field of several lines. */
-export function Lines(
-  { name, label, value, hint }: { name: string; label: string; value: string; hint: string },
-) {
-  return (
-    <div class="field">
-      <label for={name}>{label}</label>
-      <textarea id={name} name={name} rows={4} aria-describedby={`${name}-hint`}>{value}</textarea>
-      <span class="hint" id={`${name}-hint`}>{hint}</span>
-    </div>
   );
 }

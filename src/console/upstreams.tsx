@@ -1,6 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Child } from "@hono/hono/jsx";
-import { ApiError } from "../base/errors.ts";
 import type { Project } from "../projects/schema.ts";
 import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
 import { readSummary, type TargetTotals } from "../summaries/summary.ts";
@@ -21,12 +20,6 @@ export function upstreamsPage(guard: ConsoleGuard, { deps, targetHealth }: Conso
     const view = { visit, targets, health: targetHealth.view() };
     return visit.page("Upstreams", <UpstreamsView {...view} />, { section: upstreamsSection });
   });
-}
-
-/** Throws 403 for an owner: an upstream is asked from within the operator's network. */
-export function requireOperator({ session }: ProjectVisit): void {
-  if (session.projectId === null) return;
-  throw new ApiError(403, { message: "Only the operator changes upstreams and routes." });
 }
 
 interface Shown {

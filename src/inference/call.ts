@@ -25,7 +25,7 @@ import type { Auth, Caller } from "../projects/auth.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
-import type { FindTargets, FindUpstream, FindUpstreamNamed } from "../upstreams/upstreams.ts";
+import type { FindTargets, FindUpstreamNamed } from "../upstreams/upstreams.ts";
 import type { CallAttempt, CallTarget, FailedAttempt, PaidTarget } from "./attempt.ts";
 import type { AnsweredConversations } from "./conversations.ts";
 import type { CallEnding } from "./events.ts";
@@ -35,7 +35,7 @@ import type { CountingBudget, CountingQueue } from "./prompt_counting.ts";
 import type { PromptSize } from "./quote.ts";
 import type { Permit, RateLimiter } from "./rate_limiter.ts";
 import type { RefusalReports } from "./refusal_reports.ts";
-import type { CallCache } from "./response_cache.ts";
+import type { CallCache } from "./call_cache.ts";
 import type { RunningCalls } from "./running.ts";
 import type { CallTelemetry } from "./telemetry.ts";
 
@@ -45,7 +45,6 @@ export interface InferenceDeps {
   auth: Auth;
   holds: Holds;
   running: RunningCalls;
-  findUpstream: FindUpstream;
   findTargets: FindTargets;
   findUpstreamNamed: FindUpstreamNamed;
   targetHealth: TargetHealth;

@@ -2,7 +2,7 @@ import { formatAmount } from "../base/money.ts";
 import { type AccountRef, walletUserOf } from "../ledger/account.ts";
 import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 
-import type { AdmittedCall } from "./call.ts";
+import type { FailedAttempt, PaidTarget } from "./attempt.ts";
 
 /** How a call ended, as its events report it. */
 export type CallEnding =
@@ -32,7 +32,9 @@ function aboutRequest({ id, user }: CallFacts) {
 }
 
 /** A call that has a hold. */
-export type PaidCall = CallFacts & { ref: AccountRef };
+export interface PaidCall extends CallFacts {
+  ref: AccountRef;
+}
 
 function payerOf({ ref }: CallFacts): string | null {
   return ref && walletUserOf(ref);
@@ -52,7 +54,11 @@ export function callStartedEvents(call: PaidCall): NewEvent[] {
 }
 
 /** A call that has ended, with its attempts. */
-export type EndedCall = PaidCall & Pick<AdmittedCall, "isRouted" | "target" | "failed">;
+export interface EndedCall extends PaidCall {
+  isRouted: boolean;
+  target: PaidTarget;
+  failed: readonly FailedAttempt[];
+}
 
 /** The events of a call that has ended: each change of its target, and the ending. */
 export function callEndedEvents(call: EndedCall, ending: CallEnding): NewEvent[] {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { canonicalJson, type JsonObject } from "../base/json.ts";
 import { responseCacheBytesMax, responseCacheRequestBytesMax } from "../base/limits.ts";
-import { type Amount, fromDecimal, toAmount } from "../base/money.ts";
+import { fromDecimal, toAmount } from "../base/money.ts";
 import { outputTokensOf } from "../base/token_classes.ts";
 import { decodeUtf8, encodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
@@ -24,32 +24,10 @@ import {
   responseHead,
 } from "./call.ts";
 import type { CallTarget } from "./attempt.ts";
+import type { CacheHit, CallCache } from "./call_cache.ts";
 import type { CallEnding } from "./events.ts";
-import type { CompleteResponse } from "./format.ts";
 import { noteComplete } from "./note_complete.ts";
 import { UsageMeter } from "./usage_meter.ts";
-
-/** What a project's cache does for one call. */
-export interface CallCache {
-  /** Where the response is, or will be kept. */
-  key: Key;
-  settings: ResponseCacheSettings;
-  /** The part of its price that a kept response costs. */
-  costFactor: Amount;
-  /** The kept response; null where none is. */
-  hit: CacheHit | null;
-  /** The response that may be kept: set once it has arrived whole. */
-  response: CompleteResponse | null;
-}
-
-/** A response that the cache has kept. */
-export interface CacheHit {
-  complete: CompleteResponse;
-  target: CallTarget;
-  /** What it costs now. */
-  cost: Amount;
-  outputTokens: number;
-}
 
 /** The head of a stored row; the response follows it as JSON text. */
 interface KeptHead {

@@ -50,9 +50,6 @@ export interface Targets {
   targets: readonly Target[];
 }
 
-/** Finds the upstream of a project's calls that no route is for; null when none is set. */
-export type FindUpstream = (project: Project, model: string) => Promise<Upstream | null>;
-
 /** Finds an upstream by its name; the usual one for null. Null where there is none. */
 export type FindUpstreamNamed = (
   project: Project,
@@ -72,7 +69,6 @@ export interface CatchAll extends Pick<Target, "upstream" | "place"> {
 
 /** The upstreams of projects, and what they serve. */
 export interface Upstreams {
-  findUpstream: FindUpstream;
   findUpstreamNamed: FindUpstreamNamed;
   findTargets: FindTargets;
   findCatchAll(project: Project): Promise<readonly CatchAll[]>;
@@ -158,8 +154,6 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     const { upstream } = project;
     return upstream ? openedAs(project, usualUpstream, upstream) : fromEnvironment;
   }
-  const findUpstream: FindUpstream = async (project, model) =>
-    await usualUpstreamOf(project, model);
 
   /** A project's upstream of this name, else the instance's; `default` is the usual one. */
   async function findNamed(project: Project, name: string, model: string): Promise<Named | null> {
@@ -168,7 +162,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     if (settings) return { upstream: await openedAs(project, name, settings), settings };
     const found = ofInstance.get(name);
     if (found || name !== usualUpstream) return found ?? null;
-    const upstream = await findUpstream(project, model);
+    const upstream = await usualUpstreamOf(project, model);
     return upstream && { upstream, settings: null };
   }
 
@@ -198,7 +192,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   const findCatchAll: Upstreams["findCatchAll"] = async (project) => {
     const route = routeFor(project, "*");
     if (!route) {
-      const upstream = await findUpstream(project, "*");
+      const upstream = await usualUpstreamOf(project, "*");
       return upstream ? [{ upstream, place: null, serves: () => true, names: [] }] : [];
     }
     const found: CatchAll[] = [];
@@ -239,7 +233,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     }
     return { route, targets };
   }
-  return { findUpstream, findUpstreamNamed, findTargets, findCatchAll, routeNames, modelLists };
+  return { findUpstreamNamed, findTargets, findCatchAll, routeNames, modelLists };
 }
 
 const unnamed = {

@@ -7,7 +7,8 @@ import { chatBody, completionsPath } from "../support/chat.ts";
 import { settle } from "../support/clock.ts";
 import { makeFolder, startFarebox } from "../support/process.ts";
 import { chunk, fedStream } from "../support/upstream.ts";
-import { createWorld, mulberry32, type World } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
+import { createWorld, type World } from "../support/world.ts";
 
 const mebibyte = 1024 * 1024;
 const encoder = new TextEncoder();

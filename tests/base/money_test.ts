@@ -10,7 +10,8 @@ import {
   toAmount,
   typedDecimal,
 } from "../../src/base/money.ts";
-import { createWorld, mulberry32 } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
+import { createWorld } from "../support/world.ts";
 import { storeAsText } from "../support/books.ts";
 
 const units = (value: bigint) => toAmount(value);

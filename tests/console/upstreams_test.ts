@@ -55,6 +55,8 @@ Deno.test("console: the operator adds, changes and removes an upstream and a rou
   const used = await operator.post("upstreams/one", { ...known, action: "remove" });
   assert.equal(used.status, 400);
   assert.match(textOf(used.html), /names no upstream/);
+  const again = await operator.post("upstreams/route", { ...route, targets: "main b" });
+  assert.match(textOf(again.html), /There is a route ‘smart’ already/);
   const shown = await operator.get("upstreams/route?model=smart");
   assert.match(shown.html, /main a 3\nmain/);
   const model = hiddenFields(shown.html, "/upstreams/route");

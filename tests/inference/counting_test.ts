@@ -16,7 +16,8 @@ import { loadTokenizer, sliceAt } from "../../src/pricing/tokenizer.ts";
 import { plausibleUsage } from "../../src/pricing/usage.ts";
 import { chat } from "../support/chat.ts";
 import { createHandClock } from "../support/clock.ts";
-import { createWorld, mulberry32 } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
+import { createWorld } from "../support/world.ts";
 
 const count = await loadTokenizer();
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -21,7 +21,8 @@ import {
   startFarebox,
 } from "../support/process.ts";
 import { sleep, startSlowUpstream } from "../support/traffic.ts";
-import { adminKey, mulberry32 } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
+import { adminKey } from "../support/world.ts";
 
 const rounds = 40;
 const seed = 20261121;

@@ -8,7 +8,8 @@ import { entryKey } from "../../src/store/keys.ts";
 import { openShop } from "../support/backups.ts";
 import { databaseOf, makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 import { sleep } from "../support/traffic.ts";
-import { adminKey, mulberry32 } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
+import { adminKey } from "../support/world.ts";
 
 const entriesCount = 1_000_000;
 const growthMaxMiB = 80;

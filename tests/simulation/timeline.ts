@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers";
-import { mulberry32 } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
 
 interface Moment {
   at: number;

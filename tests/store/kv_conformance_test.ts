@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { denoKv, emptyWrite, type Key, type Kv, type Row, type Write } from "../../src/store/kv.ts";
 import { MemoryStore } from "../simulation/memory_store.ts";
-import { mulberry32 } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
 
 // What Farebox relies on in a store. The simulation runs on its own store, which must pass the same
 // tests as the real one.

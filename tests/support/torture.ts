@@ -20,7 +20,8 @@ import {
   users,
 } from "./torture_callers.ts";
 import { makeProject, sleep, startSlowUpstream } from "./traffic.ts";
-import { adminKey, type Body, mulberry32 } from "./world.ts";
+import { mulberry32 } from "./random.ts";
+import { adminKey, type Body } from "./world.ts";
 
 /** The results of a torture run. */
 export interface Outcome {

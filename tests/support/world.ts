@@ -14,6 +14,7 @@ import { connectToScript } from "./scripted_server.ts";
 import { beginStream } from "./stream_start.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
 import { createStripeDouble, type StripeDouble } from "./stripe.ts";
+import { mulberry32 } from "./random.ts";
 import { createSubscriberScript, type SubscriberScript } from "./subscriber.ts";
 import { createUpstreamScript, type UpstreamScript } from "./upstream.ts";
 
@@ -273,14 +274,3 @@ const productionEnv = {
   UPSTREAM_URL: "https://upstream.test/v1",
   UPSTREAM_API_KEY: "upstream-secret-key",
 };
-
-/** A small seeded generator (Tommy Ettinger's mulberry32): the same numbers at every run. */
-export function mulberry32(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

@@ -8,7 +8,7 @@ import {
 import type { Targets } from "../../src/upstreams/upstreams.ts";
 import { always } from "../support/property.ts";
 import { choiceCall, namesOf, targetsOf } from "../support/targets.ts";
-import { mulberry32 } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
 
 const drawsMax = 20_000;
 const random = mulberry32(7);

@@ -6,7 +6,8 @@ import type { Target, Targets } from "../../src/upstreams/upstreams.ts";
 import { settle } from "../support/clock.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { choiceCall, namesOf, targetsOf } from "../support/targets.ts";
-import { createWorld, mulberry32, type World } from "../support/world.ts";
+import { mulberry32 } from "../support/random.ts";
+import { createWorld, type World } from "../support/world.ts";
 
 const random = mulberry32(3);
 const listed = { a: 1, b: 1 };

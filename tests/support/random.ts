@@ -1,5 +1,5 @@
-/** Numbers in [0, 1) that are the same for the same seed: mulberry32. */
-export function seeded(seed: number): () => number {
+/** A small seeded generator (Tommy Ettinger's mulberry32): the same numbers at every run. */
+export function mulberry32(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
