@@ -13,7 +13,8 @@ import { readEnvFile, readUpstreamsFile } from "./src/platform/env_file.ts";
 import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
 import { reportStart } from "./src/platform/startup_report.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
-import { createRealDeps, openStore } from "./src/platform/deps.ts";
+import { createRealDeps } from "./src/platform/deps.ts";
+import { openStore } from "./src/platform/stores.ts";
 import { devProject } from "./src/projects/dev_project.ts";
 
 /** How often leftovers of dead processes are cleaned up. */
@@ -50,11 +51,12 @@ async function main(): Promise<void> {
   const config = Object.freeze({ ...settings, kvPath });
   const isNew = isDatabaseFile(kvPath) && isNewDatabase(kvPath);
   const exposed = await orExit(() => secureDatabase(kvPath));
-  const store = await orExit(() => openStore(config.kvPath));
+  const store = await orExit(() => openStore(config));
   const deps = await orExit(() => createRealDeps(config, store));
   const app = await orExit(() => createApp(deps));
   await requireSecrets(app, deps);
-  reportStart(deps, { environment: Deno.env.toObject(), isNew, exposed, say });
+  const { warning } = store;
+  reportStart(deps, { environment: Deno.env.toObject(), isNew, exposed, warning, say });
   await orExit(() => app.loadCatalogue());
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);

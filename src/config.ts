@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { isObject, type Json, type JsonObject } from "./base/json.ts";
 import { chatBodyBytesMax } from "./base/limits.ts";
+import { isPostgres, parsePostgres, withoutPassword } from "./base/postgres_address.ts";
 import { Secret } from "./base/secret.ts";
 
 const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(text), {
@@ -50,6 +51,21 @@ function isCidr(text: string): boolean {
   return more === undefined && family !== 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits;
 }
 
+const kvPath = z.string().min(1).refine(
+  (path) => isPostgres(path) || !/^(?!https?:)[a-z][a-z\d+.-]*:\/\//i.test(path),
+  {
+    error: "must be the path of a file, the http or https URL of a KV server, or the URL of a " +
+      "PostgreSQL database",
+  },
+).superRefine((path, context) => {
+  if (!isPostgres(path)) return;
+  try {
+    parsePostgres(path);
+  } catch (error) {
+    context.addIssue(error instanceof Error ? error.message : String(error));
+  }
+});
+
 const notFilledIn = "is still a placeholder: fill in a value of your own";
 const visible = z.string().regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" });
 const ownSecret = visible.refine((text) => !placeholder.test(text), { error: notFilledIn });
@@ -59,10 +75,7 @@ const schema = z.strictObject({
   PORT: wholeNumber(0, 65_535).default(8000),
   HTTP_UPGRADE: z.enum(["refuse", "ignore"]).optional(),
   BASE_URL: baseUrlSchema.optional(),
-  KV_PATH: z.string().min(1).refine((path) => !/^(?!https?:)[a-z][a-z\d+.-]*:\/\//i.test(path), {
-    error: "must be the path of a file, or the http or https URL of a KV server",
-  }).optional(),
-  KV_CHECKS_MAX: wholeNumber(8, 100).optional(),
+  KV_PATH: kvPath.optional(),
   ADMIN_KEY: ownSecret.min(32, { error: "must have at least 32 characters" }).optional(),
   METRICS_TOKEN: ownSecret.min(16, { error: "must have at least 16 characters" }).optional(),
   UPSTREAM_URL: url.optional(),
@@ -104,10 +117,13 @@ export interface Config {
   readonly ignoresUpgrade: boolean;
   /** The scheme, host and optional port and path that links start with. */
   readonly baseUrl: string;
-  /** A file, the URL of a KV server, `:memory:`, or empty for the platform's own database. */
+  /**
+   * A file, the URL of a KV server or of a PostgreSQL database (without its password), `:memory:`,
+   * or empty for the platform's own database.
+   */
   readonly kvPath: string;
-  /** The most checks in one atomic write that the store allows. */
-  readonly kvChecksMax: number;
+  /** The password of a PostgreSQL database. */
+  readonly kvPassword: Secret | null;
   readonly adminKey: Secret | null;
   /** Grants access to /metrics, which is disabled without it. */
   readonly metricsToken: Secret | null;
@@ -193,11 +209,7 @@ export function readConfig(
   const host = env.HOST ?? (deploy ? "0.0.0.0" : "127.0.0.1");
   if (dev) requireLoopback(host, baseUrl);
   const kvPath = env.KV_PATH ?? (deploy ? "" : dev ? "data/dev.kv" : "data/farebox.kv");
-  if (deploy && isDatabaseFile(kvPath)) {
-    throw new Error(
-      "KV_PATH must not be a file on Deno Deploy: it would be lost with its instance",
-    );
-  }
+  requireFit(kvPath, { dev, deploy, hasSecretsKey: env.SECRETS_KEY !== undefined });
   return Object.freeze({
     dev,
     deploy,
@@ -205,8 +217,7 @@ export function readConfig(
     port: env.PORT,
     ignoresUpgrade: !deploy && (env.HTTP_UPGRADE ?? (dev ? "ignore" : "refuse")) === "ignore",
     baseUrl,
-    kvPath,
-    kvChecksMax: env.KV_CHECKS_MAX ?? (deploy || /^https?:/.test(kvPath) ? 10 : 100),
+    ...databaseOf(kvPath),
     adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
@@ -235,6 +246,34 @@ function secretsKeysOf({ SECRETS_KEY: keys }: Env, dev: boolean): string[] {
     throw new Error("SECRETS_KEY is the publicly known one of development: create your own");
   }
   return keys ?? [];
+}
+
+/** Throws where the database does not fit the other settings. */
+function requireFit(
+  kvPath: string,
+  { dev, deploy, hasSecretsKey }: { dev: boolean; deploy: boolean; hasSecretsKey: boolean },
+): void {
+  if (!dev && !hasSecretsKey && isSharedStore(kvPath)) {
+    throw new Error(
+      "SECRETS_KEY is required where processes share a store: else no process accepts the links " +
+        "of another",
+    );
+  }
+  if (deploy && isDatabaseFile(kvPath)) {
+    throw new Error(
+      "KV_PATH must not be a file on Deno Deploy: it would be lost with its instance",
+    );
+  }
+}
+
+/** The path without its password, and that. */
+function databaseOf(path: string): Pick<Config, "kvPath" | "kvPassword"> {
+  if (!isPostgres(path)) return { kvPath: path, kvPassword: null };
+  const { password } = parsePostgres(path);
+  return {
+    kvPath: withoutPassword(path),
+    kvPassword: password === null ? null : secret(password),
+  };
 }
 
 function boundsOf(env: Env) {
@@ -322,6 +361,11 @@ function requireLoopback(host: string, baseUrl: string): void {
 /** Whether the database is a file on this machine, which one process at a time may use. */
 export function isDatabaseFile(kvPath: string): boolean {
   return kvPath !== "" && kvPath !== ":memory:" && !/^[a-z][a-z\d+.-]*:\/\//i.test(kvPath);
+}
+
+/** Whether several processes can use the database. */
+function isSharedStore(kvPath: string): boolean {
+  return kvPath === "" || isPostgres(kvPath) || /^https?:/i.test(kvPath);
 }
 
 /** Returns a path of this service for links on its pages: under the path of `BASE_URL`, if any. */

@@ -9,6 +9,7 @@ const EDGES: readonly string[] = [
   "src/base/unbooked_reasons.ts",
   "src/base/token_classes.ts",
   "src/platform/deps.ts",
+  "src/platform/deno_kv.ts",
 ];
 const EDGE_NAMES: readonly string[] = ["schema.ts", "store.ts"];
 

@@ -39,14 +39,14 @@ const cachedAccountsMax = 20_000;
  * applied again.
  */
 export function createAccountQueue(
-  deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes" | "metrics">,
+  deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "randomBytes" | "metrics">,
   services: { projectCache: ProjectCache; topUsers: Pick<TopUsers, "observe"> },
 ): AccountQueue {
   const lanes = new Map<string, Lane>();
   const cache = new Map<string, { account: Account; version: string | null }>();
   const claims = createSeenKeys();
   const listeners = new Map<string, Set<() => void>>();
-  const readsMax = deps.config.kvChecksMax - 4;
+  const readsMax = deps.kv.limits.checks - 4;
 
   async function drain(laneName: string, lane: Lane): Promise<void> {
     const name = accountNameOf(lane.ref);

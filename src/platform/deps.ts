@@ -3,50 +3,26 @@ import process from "node:process";
 import { UnorderedBag } from "../base/unordered_bag.ts";
 import { withDeadline } from "../base/deadline.ts";
 import { createIds } from "../base/ids.ts";
-import { type Config, isDatabaseFile } from "../config.ts";
+import type { Config } from "../config.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Deps, Log, ProcessFacts, RequestUpstream } from "../deps.ts";
 import { createHttpClient } from "../http/client.ts";
 import { readProxies } from "../http/proxy.ts";
 import { createMetrics } from "../metrics/metrics.ts";
 import { createTracing, type Tracing } from "../metrics/tracing.ts";
-import { createAlarm } from "./alarm.ts";
 import { createConnect } from "./connect.ts";
 import { createLog } from "./log.ts";
 import { createWebhookSender } from "./webhook_sender.ts";
 import { createResolve } from "./resolve.ts";
-import { copyDatabase, removeLeftCopies } from "./snapshot.ts";
+import type { Store } from "./stores.ts";
 import { createCommitter } from "../store/commit.ts";
 import { batchReads } from "../store/read_batcher.ts";
-import { type Bound, denoKv, guardKv } from "../store/kv.ts";
-
-/** Opens the store. Throws an Error that names the setting and the problem. */
-export async function openStore(kvPath: string): Promise<Deno.Kv> {
-  try {
-    return await Deno.openKv(kvPath === "" ? undefined : kvPath);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(await storeFault(kvPath, reason), { cause: error });
-  }
-}
-
-async function storeFault(kvPath: string, reason: string): Promise<string> {
-  if (reason.includes("DENO_KV_ACCESS_TOKEN")) {
-    return "DENO_KV_ACCESS_TOKEN is required, because KV_PATH is the URL of a KV server";
-  }
-  if (!isDatabaseFile(kvPath)) return `KV_PATH cannot be opened: ${reason}`;
-  const found = await Deno.stat(kvPath).catch(() => null);
-  if (found?.isDirectory) return `KV_PATH ${kvPath} is a folder. Name a file in it`;
-  return `KV_PATH ${kvPath} cannot be opened as a database: ${reason}`;
-}
+import { type Bound, guardKv } from "../store/kv.ts";
 
 /** Creates deps with the real clock, random source, network and store. */
-export async function createRealDeps(config: Config, store: Deno.Kv): Promise<Deps> {
+export async function createRealDeps(config: Config, store: Store): Promise<Deps> {
   const id = createIds(Date.now, randomFraction);
-  const { kvPath } = config;
-  const isFile = isDatabaseFile(kvPath);
-  if (isFile) await removeLeftCopies(kvPath);
-  const kv = batchReads(guardKv(denoKv(store), bound));
+  const kv = batchReads(guardKv(store.kv, bound), realClock);
   const log = openLog(config.logLevel);
   const caCerts = await readExtraAuthorities(log);
   const meter = createMetrics();
@@ -57,8 +33,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
     committer: createCommitter({
       kv,
       newBatchId: () => id("batch"),
-      checksMax: config.kvChecksMax,
-      elapsed: realClock.elapsed,
+      clock: realClock,
       meter,
     }),
     clock: realClock,
@@ -68,8 +43,8 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
     requestUpstream: openHttpClient(tracing),
     resolve: createResolve(lookUp, realClock),
     sendWebhook: openWebhookSender(config, { tracing, caCerts }),
-    alarm: createAlarm(store, realClock, log),
-    takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
+    alarm: store.openAlarm(realClock, log),
+    takeSnapshot: store.takeSnapshot,
     log,
     guides: await readGuides(log),
     metrics: meter,

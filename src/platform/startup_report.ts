@@ -10,6 +10,8 @@ interface StartupFacts {
   isNew: boolean;
   /** Files of the database that other users of this machine may access. */
   exposed: readonly string[];
+  /** What the store's own settings put at risk; null where they are sound. */
+  warning: string | null;
   /** Prints a text for people. */
   say(text: string): void;
 }
@@ -19,7 +21,7 @@ interface StartupFacts {
  * before, settings that are missing or unsafe, and variables that look like misspelt settings.
  */
 export function reportStart({ config, log }: Pick<Deps, "config" | "log">, facts: StartupFacts) {
-  const { environment, isNew, exposed, say } = facts;
+  const { environment, isNew, exposed, warning, say } = facts;
   const rows = startupRows(config, environment);
   log("info", "starting", { settings: Object.fromEntries(rows) });
   if (!config.dev) say(`Farebox starts with:\n${startupTable(rows)}`);
@@ -31,7 +33,8 @@ export function reportStart({ config, log }: Pick<Deps, "config" | "log">, facts
     say(`Warning: ${path} can be accessed by other users, and its permissions cannot be changed`);
     log("warn", "file_exposed", { path });
   }
-  for (const { setting, consequence } of startupWarnings(config)) {
+  const store = warning === null ? [] : [{ setting: "KV_PATH", consequence: warning }];
+  for (const { setting, consequence } of [...startupWarnings(config), ...store]) {
     say(`Warning: ${setting} ${consequence}`);
     log("warn", "setting_unsafe", { setting, consequence });
   }

@@ -23,21 +23,29 @@ const keyBytesMax = 70 * 1024;
 /** A row of sums is smaller. Counted for each write, although the writes of a project share one. */
 const sumBytesMax = 15 * 1024;
 
+const nothing: ReadonlyMap<string, unknown> = new Map();
+
 /**
  * Takes as many writes from the head of `queue` as fit into one atomic write. A write stays behind
  * when it changes a key that an earlier member changes differently, checks a key that an earlier
  * member changes, or expects another version of a checked key: such writes can never be one. So
- * each member gets the result that it would get alone, after those before it. Always takes at least
- * one.
+ * each member gets the result that it would get alone, after those before it. The keys of
+ * `underWay` are being changed by other atomic writes: what concerns them stays behind too. Without
+ * any, at least one is taken.
  */
-export function openBatch(queue: PendingWrite[], checksMax: number): Batch {
+export function openBatch(
+  queue: PendingWrite[],
+  checksMax: number,
+  underWay = nothing,
+): Batch {
   const first = queue[0];
-  if (queue.length === 1 && first) {
+  if (queue.length === 1 && first && underWay.size === 0) {
     queue.length = 0;
     return { write: first.write, members: [first] };
   }
   const checks = new Map<string, Write["checks"][number]>();
   const touched = new Map<string, Uint8Array | null>();
+  for (const text of underWay.keys()) touched.set(text, null);
   const additions: Increment[] = [];
   const batch: Batch = { write: { checks: [], sets: [], deletes: [], additions }, members: [] };
   const left: PendingWrite[] = [];
@@ -73,6 +81,13 @@ export function openBatch(queue: PendingWrite[], checksMax: number): Batch {
   batch.write.checks = [...checks.values()];
   queue.splice(0, queue.length, ...left);
   return batch;
+}
+
+/** The keys that a batch changes, as text. */
+export function touchedBy({ members }: Batch): string[] {
+  return members.flatMap((member) =>
+    (member.size ??= measure(member.write)).changes.map(({ text }) => text)
+  );
 }
 
 // The most that one write may contain before more is added: what is added still fits then.

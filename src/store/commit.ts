@@ -1,9 +1,11 @@
-import { ApiError, storeUnavailable } from "../base/errors.ts";
-import { decodeUtf8 } from "../base/utf8.ts";
+import { ApiError } from "../base/errors.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Deps } from "../deps.ts";
-import { type Batch, keyText, openBatch, type PendingWrite } from "./batch.ts";
-import { commitMarkerKey, commitMarkersPrefix } from "./keys.ts";
+import { type Batch, keyText, openBatch, type PendingWrite, touchedBy } from "./batch.ts";
+import { commitMarkersPrefix } from "./keys.ts";
 import { asStoreFault, emptyWrite, type Increment, type Kv, type Write } from "./kv.ts";
+import { createMarkedWrites, type MarkedOutcome } from "./marked_writes.ts";
+import { createPacer } from "./pacer.ts";
 import { added, createSums } from "./sums.ts";
 
 /** The result of a write: its version, or null when a check failed and nothing was written. */
@@ -27,78 +29,127 @@ export interface Committer {
 interface CommitterOptions {
   kv: Kv;
   newBatchId: () => string;
-  checksMax: number;
-  elapsed: Deps["clock"]["elapsed"];
+  clock: Pick<Clock, "elapsed" | "after">;
   meter: Pick<
     Deps["metrics"],
     "commits" | "commitTime" | "commitWrites" | "retriedSingly" | "markers"
   >;
 }
 
-const landed = new TextEncoder().encode("landed");
-const abandoned = new TextEncoder().encode("abandoned");
-/** How often an unknown outcome is queried again. */
-const resolveAttemptsMax = 3;
 /** The most counted increments that go with one write, which reserves space for that many rows. */
 const ridingMax = 5;
+/** How often the rest of a refused batch is sent together, before each member is sent alone. */
+const regroupsMax = 3;
+
+/** Sends one atomic write after another, with the sums that they add to. */
+type Sender = (write: Write) => Promise<MarkedOutcome>;
 
 /**
- * The group commit. One atomic write is under way at a time, and what arrives during it goes into
- * the next: an idle service adds no delay, and a busy one pays one fsync for many requests. Two at
- * a time, for the same 64 callers, are smaller, cost more, and complete no more requests a second.
- * A batch that fails a check is retried member by member: one stale member does not affect the
- * others.
+ * The group commit. What arrives while an atomic write is under way goes into the next: an idle
+ * service adds no delay, and a busy one pays one fsync for many requests. On a local file one is
+ * under way at a time: two, for the same 64 callers, are smaller, cost more, and complete no more
+ * requests a second. A far store gets several at once, which touch different rows. Each member gets
+ * a result of its own: those whose checks failed are told so, and the others are sent again.
  */
 export function createCommitter(options: CommitterOptions): Committer {
-  const { kv, newBatchId, checksMax, elapsed, meter } = options;
+  const { kv, clock, meter } = options;
   const queue: PendingWrite[] = [];
-  let running: Promise<void> | null = null;
-  let lastMarker: string | null = null;
-  const sums = createSums(newBatchId);
   const counted = new Map<string, Increment>();
+  /** The rows that writes under way change. */
+  const underWay = new Map<string, number>();
+  const senders = Array.from({ length: kv.limits.inFlight }, createSender);
+  const pacer = createPacer({ inFlight: kv.limits.inFlight, clock, start });
 
-  async function drain(): Promise<void> {
-    while (queue.length > 0) {
-      const batch = openBatch(queue, checksMax);
-      await commitBatch(batch);
-    }
-    running = null;
+  function start(): Promise<void> | null {
+    if (queue.length === 0) return null;
+    const batch = openBatch(queue, kv.limits.checks, underWay);
+    const sender = batch.members.length > 0 && senders.pop();
+    if (!sender) return null;
+    const touched = kv.limits.inFlight > 1 ? touchedBy(batch) : [];
+    for (const text of touched) underWay.set(text, (underWay.get(text) ?? 0) + 1);
+    return commitBatch(batch, sender).finally(() => {
+      for (const text of touched) release(text);
+      senders.push(sender);
+    });
   }
 
-  async function commitBatch({ write, members }: Batch): Promise<void> {
-    meter.commitWrites.observe(members.length);
-    const outcome = await send(write).catch((error: unknown) => ({ error }));
-    const failed = typeof outcome === "object" && outcome !== null ? outcome : null;
-    if (!failed && (outcome !== null || members.length === 1)) {
-      return members.forEach((member) => member.resolve(outcome as CommitResult));
+  function release(text: string): void {
+    const left = (underWay.get(text) ?? 1) - 1;
+    if (left > 0) underWay.set(text, left);
+    else underWay.delete(text);
+  }
+
+  async function commitBatch(first: Batch, send: Sender): Promise<void> {
+    let batch = first;
+    for (let sent = 0; sent < regroupsMax; sent++) {
+      const { members } = batch;
+      meter.commitWrites.observe(members.length);
+      const outcome = await send(batch.write).catch((error: unknown) => ({ error }));
+      if (typeof outcome === "string") return members.forEach(({ resolve }) => resolve(outcome));
+      if ("error" in outcome) return await afterError(members, { send, error: outcome.error });
+      const left = members.length === 1 ? refuseAll(members) : refuseFailed(batch, outcome);
+      if (left.length === 0) return;
+      batch = openBatch([...left], kv.limits.checks);
     }
+    await sendSingly(batch.members, send);
+  }
+
+  async function afterError(
+    members: PendingWrite[],
+    { send, error }: { send: Sender; error: unknown },
+  ): Promise<void> {
     // A store that does not answer is not called again for each member.
-    if (failed && (members.length === 1 || failed.error instanceof ApiError)) {
-      return members.forEach((member) => member.reject(asStoreFault(failed.error)));
+    if (members.length === 1 || error instanceof ApiError) {
+      return members.forEach(({ reject }) => reject(asStoreFault(error)));
     }
-    for (const member of members) {
+    await sendSingly(members, send);
+  }
+
+  async function sendSingly(members: PendingWrite[], send: Sender): Promise<void> {
+    for (const { write, resolve, reject } of members) {
       meter.retriedSingly.add();
-      await send(member.write)
-        .then(member.resolve, (error) => member.reject(asStoreFault(error)));
+      await send(write).then(
+        (outcome) => resolve(typeof outcome === "string" ? outcome : null),
+        (error) => reject(asStoreFault(error)),
+      );
     }
   }
 
-  /** Sends one atomic write with the sums that it adds to, and the increments counted so far. */
-  async function send(write: Write): Promise<CommitResult> {
-    const riding = takeCounted();
-    const additions = [...write.additions ?? [], ...riding];
-    if (additions.length === 0) return await sendTimed(write);
-    const { sets, committed } = sums.after(additions);
-    try {
-      const version = await sendTimed({ ...write, sets: [...write.sets, ...sets] });
-      if (version === null) riding.forEach(count);
-      else committed();
-      return version;
-    } catch (error) {
-      riding.forEach(count);
-      sums.abandon(additions);
-      throw error;
+  function createSender(): Sender {
+    const { newBatchId } = options;
+    const sendMarked = createMarkedWrites({ kv, newBatchId, markers: meter.markers });
+    const sums = createSums(newBatchId);
+
+    async function sendTimed(write: Write): Promise<MarkedOutcome> {
+      const startedAt = clock.elapsed();
+      try {
+        const outcome = await sendMarked(write);
+        meter.commits[typeof outcome === "string" ? "landed" : "refused"].add();
+        return outcome;
+      } catch (error) {
+        meter.commits.failed.add();
+        throw error;
+      } finally {
+        meter.commitTime.observeMs(clock.elapsed() - startedAt);
+      }
     }
+
+    return async (write) => {
+      const riding = takeCounted();
+      const additions = [...write.additions ?? [], ...riding];
+      if (additions.length === 0) return await sendTimed(write);
+      const { sets, committed } = sums.after(additions);
+      try {
+        const outcome = await sendTimed({ ...write, sets: [...write.sets, ...sets] });
+        if (typeof outcome === "string") committed();
+        else riding.forEach(count);
+        return outcome;
+      } catch (error) {
+        riding.forEach(count);
+        sums.abandon(additions);
+        throw error;
+      }
+    };
   }
 
   function takeCounted(): Increment[] {
@@ -113,86 +164,10 @@ export function createCommitter(options: CommitterOptions): Committer {
     counted.set(name, { key, field, values: before ? added(before, values) : values });
   }
 
-  async function sendTimed(write: Write): Promise<CommitResult> {
-    const startedAt = elapsed();
-    try {
-      const version = await sendMarked(write);
-      meter.commits[version === null ? "refused" : "landed"].add();
-      return version;
-    } catch (error) {
-      meter.commits.failed.add();
-      throw error;
-    } finally {
-      meter.commitTime.observeMs(elapsed() - startedAt);
-    }
-  }
-
-  /**
-   * Sends one atomic write with a marker. A remote store repeats a write whose response was lost,
-   * and may then reject what had landed; so after a rejection or an error the marker decides.
-   */
-  async function sendMarked(write: Write): Promise<CommitResult> {
-    const id = newBatchId();
-    const marker = commitMarkerKey(id);
-    const deletes = lastMarker ? [...write.deletes, commitMarkerKey(lastMarker)] : write.deletes;
-    const marked: Write = {
-      checks: [...write.checks, { key: marker, version: null }],
-      sets: [...write.sets, { key: marker, value: landed }],
-      deletes,
-    };
-    let asked = false;
-    const version = await kv.atomic(marked).catch((error) => {
-      asked = true;
-      return settleUnknown(id, error);
-    });
-    if (version !== null) {
-      // What a remote store repeats even later must still meet its marker: the sweep removes it.
-      lastMarker = asked ? null : id;
-      return version;
-    }
-    const row = await kv.get(marker).catch(() => null);
-    // If it cannot be read, the marker is settled as after an error; a write that has not landed
-    // was rejected.
-    if (!row) return await settleUnknown(id, null);
-    return row.value && decodeUtf8(row.value) === "landed" ? row.version : null;
-  }
-
-  /**
-   * After an error: writes the marker itself. If that succeeds, the write's own check on it can
-   * never pass again, and `cause` is thrown; if not, the write has landed.
-   */
-  async function settleUnknown(id: string, cause: unknown): Promise<CommitResult> {
-    const marker = commitMarkerKey(id);
-    for (let attempt = 1;; attempt++) {
-      const fence = {
-        checks: [{ key: marker, version: null }],
-        sets: [{ key: marker, value: abandoned }],
-        deletes: [],
-      };
-      try {
-        const fenced = await kv.atomic(fence);
-        const row = await kv.get(marker);
-        if (row.value && decodeUtf8(row.value) === "landed") {
-          meter.markers.landed.add();
-          return row.version;
-        }
-        if (fenced !== null || row.value) break;
-        if (attempt === resolveAttemptsMax) throw storeUnavailable(cause);
-      } catch (error) {
-        if (attempt < resolveAttemptsMax) continue;
-        meter.markers.unknown.add();
-        throw storeUnavailable(error);
-      }
-    }
-    meter.markers.not_landed.add();
-    if (cause === null) return null;
-    throw cause;
-  }
-
   function commit(write: Write): Promise<CommitResult> {
     return new Promise((resolve, reject) => {
       queue.push({ write, resolve, reject });
-      running ??= drain();
+      pacer.wake();
     });
   }
 
@@ -202,10 +177,23 @@ export function createCommitter(options: CommitterOptions): Committer {
     async flush() {
       while (counted.size > 0) await commit(emptyWrite());
     },
-    async idle() {
-      while (running) await running;
-    },
+    idle: pacer.idle,
   };
+}
+
+function refuseAll(members: readonly PendingWrite[]): PendingWrite[] {
+  for (const { resolve } of members) resolve(null);
+  return [];
+}
+
+/** Tells the members whose checks failed; returns the others. */
+function refuseFailed({ write, members }: Batch, failed: readonly number[]): PendingWrite[] {
+  const keys = new Set(failed.map((at) => keyText(write.checks[at]?.key ?? [])));
+  return members.filter((member) => {
+    if (!member.write.checks.some(({ key }) => keys.has(keyText(key)))) return true;
+    member.resolve(null);
+    return false;
+  });
 }
 
 const markersPerSweep = 200;

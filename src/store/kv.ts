@@ -43,8 +43,21 @@ export function emptyWrite(): Write {
   return { checks: [], sets: [], deletes: [] };
 }
 
+/** What a store allows and what is worth asking of it. */
+export interface KvLimits {
+  /** The most checks in one atomic write. */
+  checks: number;
+  /** The most keys that one read takes. */
+  readKeys: number;
+  /** How many writes, and how many reads, are worth having under way at once. */
+  inFlight: number;
+  /** Whether other processes may use the same store. */
+  isShared: boolean;
+}
+
 /** The part of a key-value store that Farebox needs. Any store that implements it can be used. */
 export interface Kv {
+  readonly limits: KvLimits;
   get(key: Key): Promise<Row>;
   /** Returns rows in the requested order, in as few round trips as the store allows. */
   getMany(keys: readonly Key[]): Promise<Row[]>;
@@ -53,47 +66,19 @@ export interface Kv {
    * Returns the new version, or null when a check failed. When it throws, the outcome is unknown.
    */
   atomic(write: Write): Promise<string | null>;
+  /**
+   * As `atomic`; when checks failed, returns their positions in `write.checks` instead of null.
+   * Absent where the store does not name them.
+   */
+  atomicOrFailed?(write: Write): Promise<string | readonly number[]>;
   close(): void;
 }
-
-/** The most keys in one `getMany` of Deno KV. */
-export const readKeysMax = 10;
 
 /**
  * Waits for `work` for a limited time, then throws what `late` returns; the work itself may still
  * complete.
  */
 export type Bound = <T>(work: Promise<T>, deadlineMs: number, late: () => Error) => Promise<T>;
-
-/** Adapts Deno KV: a local file or KV Connect. */
-export function denoKv(kv: Deno.Kv): Kv {
-  return {
-    get: async (key) => toRow(await kv.get<Uint8Array>(key)),
-    async getMany(keys) {
-      const reads: Promise<Deno.KvEntryMaybe<Uint8Array>[]>[] = [];
-      for (let i = 0; i < keys.length; i += readKeysMax) {
-        reads.push(kv.getMany<Uint8Array[]>(keys.slice(i, i + readKeysMax)));
-      }
-      return (await Promise.all(reads)).flat().map(toRow);
-    },
-    async list(options) {
-      const rows = kv.list<Uint8Array>(selector(options), {
-        limit: options.limit,
-        reverse: options.reverse ?? false,
-      });
-      return (await Array.fromAsync(rows)).map(toRow);
-    },
-    async atomic(write) {
-      const operation = kv.atomic();
-      for (const { key, version } of write.checks) operation.check({ key, versionstamp: version });
-      for (const { key, value } of write.sets) operation.set(key, value);
-      for (const key of write.deletes) operation.delete(key);
-      const result = await operation.commit();
-      return result.ok ? result.versionstamp : null;
-    },
-    close: () => kv.close(),
-  };
-}
 
 /**
  * Adds deadlines to a store, and turns failed reads into `ApiError` 503. The committer has to find
@@ -106,11 +91,14 @@ export function guardKv(kv: Kv, bound: Bound): Kv {
     inTime(work).catch((error) => {
       throw asStoreFault(error);
     });
+  const { atomicOrFailed } = kv;
   return {
+    limits: kv.limits,
     get: (key) => read(kv.get(key)),
     getMany: (keys) => read(kv.getMany(keys)),
     list: (options) => read(kv.list(options)),
     atomic: (write) => inTime(kv.atomic(write)),
+    ...(atomicOrFailed ? { atomicOrFailed: (write) => inTime(atomicOrFailed(write)) } : {}),
     close: () => kv.close(),
   };
 }
@@ -118,15 +106,4 @@ export function guardKv(kv: Kv, bound: Bound): Kv {
 /** Returns a store's error as the 503 that callers see; its own message goes to the log. */
 export function asStoreFault(error: unknown): ApiError {
   return error instanceof ApiError ? error : storeUnavailable(error);
-}
-
-function toRow(entry: Deno.KvEntryMaybe<Uint8Array>): Row {
-  return { key: entry.key as Key, value: entry.value, version: entry.versionstamp };
-}
-
-function selector({ prefix, start, end }: ListOptions): Deno.KvListSelector {
-  if (start && end) return { start, end };
-  if (start) return { prefix, start };
-  if (end) return { prefix, end };
-  return { prefix };
 }

@@ -1,4 +1,6 @@
-import { type Key, type Kv, readKeysMax, type Row } from "./kv.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Key, Kv, Row } from "./kv.ts";
+import { createPacer } from "./pacer.ts";
 
 interface PendingRead {
   keys: readonly Key[];
@@ -9,26 +11,25 @@ interface PendingRead {
 /**
  * Combines reads: those requested during a read go together with the next one, as in the group
  * commit. A call of a store costs as much as reading many rows, and a local one does one thing at a
- * time. Keys requested together are never read further apart than without this. A read waits at
- * most for the deadline of the one before it, and then for its own.
+ * time; a far one gets several reads at once. Keys requested together are never read further apart
+ * than without this. A read waits at most for the deadline of the one before it, and then for its
+ * own.
  */
-export function batchReads(kv: Kv): Kv {
+export function batchReads(kv: Kv, clock: Pick<Clock, "elapsed" | "after">): Kv {
+  const { inFlight, readKeys } = kv.limits;
   const waiting: PendingRead[] = [];
-  let running = false;
+  const pacer = createPacer({ inFlight, clock, start });
 
   function getMany(keys: readonly Key[]): Promise<Row[]> {
     return new Promise((resolve, reject) => {
       waiting.push({ keys, resolve, reject });
-      if (!running) drain();
+      pacer.wake();
     });
   }
 
-  async function drain(): Promise<void> {
-    running = true;
-    while (waiting.length > 0) {
-      await Promise.all(groupsOf(waiting.splice(0)).map(readTogether));
-    }
-    running = false;
+  function start(): Promise<void> | null {
+    if (waiting.length === 0) return null;
+    return Promise.all(groupsOf(waiting.splice(0), readKeys).map(readTogether)).then(() => {});
   }
 
   async function readTogether(reads: readonly PendingRead[]): Promise<void> {
@@ -52,12 +53,12 @@ export function batchReads(kv: Kv): Kv {
 }
 
 /** As many requests as one read of the store takes, and never a part of one. */
-function groupsOf(reads: readonly PendingRead[]): PendingRead[][] {
+function groupsOf(reads: readonly PendingRead[], readKeys: number): PendingRead[][] {
   const groups: PendingRead[][] = [];
   let size = Infinity;
   for (const each of reads) {
     size += each.keys.length;
-    if (size > readKeysMax) {
+    if (size > readKeys) {
       groups.push([]);
       size = each.keys.length;
     }

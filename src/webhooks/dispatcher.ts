@@ -60,7 +60,7 @@ const lookAgainMs = 5_000;
 /** Creates the dispatcher: outbox -> deliveries -> attempts -> results. */
 export function createDispatcher(services: DispatcherDeps): Dispatcher {
   const { deps: { kv, committer, clock, log, alarm, config, metrics } } = services;
-  const readyRowsMax = config.kvChecksMax - 2;
+  const readyRowsMax = kv.limits.checks - 2;
   const slots = new DeliverySlots();
   const results = createResultRecorder(services.deps, services.reportFailing);
   const work = new Set<Promise<unknown>>();

@@ -41,10 +41,10 @@ const waitingMax = 256;
  * cannot be written is attempted again when its lease ends.
  */
 export function createResultRecorder(
-  { kv, committer, clock, log, config, metrics }: Deps,
+  { kv, committer, clock, log, metrics }: Deps,
   reportFailing: ReportFailing | null = null,
 ): ResultRecorder {
-  const batchMax = Math.min(batchSize, config.kvChecksMax - 3);
+  const batchMax = Math.min(batchSize, kv.limits.checks - 3);
   const lanes = new Map<Endpoint, Waiting[]>();
 
   async function drain(endpoint: Endpoint, lane: Waiting[]): Promise<void> {

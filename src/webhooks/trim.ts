@@ -36,7 +36,7 @@ const eventGraceMs = 8 * dayMs;
  * a bounded part, project by project, and continues where the last one stopped.
  */
 export function createTrim({ kv, committer, clock, config }: Deps): () => Promise<void> {
-  const rowsPerPart = Math.min(partSize, config.kvChecksMax - 2);
+  const rowsPerPart = Math.min(partSize, kv.limits.checks - 2);
   let after: Key | null = null;
 
   /** Returns whether there may be more. */

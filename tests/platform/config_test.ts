@@ -18,7 +18,6 @@ const refused: [name: string, values: string[], beside?: Record<string, string>]
     "https://user:pass@farebox.test",
     "javascript:alert(1)",
   ]],
-  ["KV_CHECKS_MAX", ["0", "7", "101", "many"]],
   ["ADMIN_KEY", [
     "a".repeat(31),
     `${"a".repeat(32)} b`,
@@ -93,7 +92,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     port: 8000,
     baseUrl: "https://farebox.test",
     kvPath: "data/farebox.kv",
-    kvChecksMax: 100,
+    kvPassword: null,
     adminKey: null,
     metricsToken: null,
     upstream: null,
@@ -121,15 +120,14 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
 });
 
 Deno.test("config: on Deno Deploy the database is the platform's, and never a file", () => {
-  const environment = { ...production, DENO_DEPLOY: "true" };
-  const { deploy, kvPath, kvChecksMax, host } = readConfig(environment, { dev: false });
-  assert.deepEqual({ deploy, kvPath, kvChecksMax, host }, {
+  const environment = { ...production, DENO_DEPLOY: "true", SECRETS_KEY: secretsKey };
+  const { deploy, kvPath, host } = readConfig(environment, { dev: false });
+  assert.deepEqual({ deploy, kvPath, host }, {
     deploy: true,
     kvPath: "",
-    kvChecksMax: 10,
     host: "0.0.0.0",
   });
-  for (const KV_PATH of ["file:///tmp/farebox.kv", "postgres://kv.test/farebox", "s3://kv.test"]) {
+  for (const KV_PATH of ["file:///tmp/farebox.kv", "mysql://kv.test/farebox", "s3://kv.test"]) {
     assert.throws(
       () => readConfig({ ...environment, KV_PATH }, { dev: false }),
       /KV_PATH must be the path of a file/,
@@ -178,7 +176,7 @@ Deno.test("config: given values are used, and frozen", () => {
     port: 0,
     baseUrl: "https://farebox.test/pay",
     kvPath: "https://kv.test",
-    kvChecksMax: 10,
+    kvPassword: null,
     adminKey: new Secret("a".repeat(32)),
     metricsToken: new Secret("m".repeat(16)),
     upstream: { url: "https://api.test/v1", apiKey: new Secret(secret) },
@@ -285,3 +283,45 @@ Deno.test("config: a bare upstream host means its /v1", () => {
   ];
   for (const [given, used] of addresses) assert.equal(withVersion(given), used);
 });
+
+Deno.test("config: the password of a PostgreSQL database is kept apart from its URL", () => {
+  const environment = { ...production, SECRETS_KEY: secretsKey };
+  const KV_PATH = "postgres://farebox:p%40ss@db.test,db2.test:6432/money?sslmode=verify-full";
+  const { kvPath, kvPassword } = readConfig({ ...environment, KV_PATH }, { dev: false });
+  assert.equal(kvPath, "postgres://farebox@db.test,db2.test:6432/money?sslmode=verify-full");
+  assert.equal(kvPassword?.reveal(), "p@ss");
+});
+
+Deno.test("config: a wrong URL of a PostgreSQL database is refused, without showing it", () => {
+  const wrong: [path: string, why: RegExp][] = [
+    ["postgres://db.test", /must be like postgres:/],
+    ["postgres://:hidden@db.test/money", /must name a user/],
+    ["postgres://me:hidden@/money", /must name a host/],
+    ["postgres://me:hidden@db.test:99999/money", /port from 1 to 65535/],
+    ["postgres://me:hidden@db.test/money?sslmode=maybe", /sslmode of disable/],
+    ["postgres://me:hidden@db.test/money?timeout=3", /unknown parameter 'timeout'/],
+    ["postgres://me:%zz@db.test/money", /percent-encoded/],
+  ];
+  for (const [KV_PATH, why] of wrong) {
+    const environment = { ...production, SECRETS_KEY: secretsKey, KV_PATH };
+    const fault = Object(assertThrown(() => readConfig(environment, { dev: false })));
+    assert.match(fault.message, why);
+    assert.match(fault.message, /^KV_PATH /);
+    assert.ok(!fault.message.includes("hidden"), fault.message);
+  }
+});
+
+Deno.test("config: a store that processes share needs SECRETS_KEY", () => {
+  for (const KV_PATH of ["postgres://me@db.test/money", "https://kv.test"]) {
+    assert.throws(() => readConfig({ ...production, KV_PATH }, { dev: false }), /SECRETS_KEY is/);
+  }
+});
+
+function assertThrown(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  assert.fail("nothing was thrown");
+}

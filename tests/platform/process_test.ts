@@ -188,7 +188,6 @@ Deno.test("process: an invalid value refuses to start, named and not repeated", 
     UPSTREAM_TIMEOUT_MS: { UPSTREAM_TIMEOUT_MS: "1e3" },
     UPSTREAM_IDLE_MS: { UPSTREAM_IDLE_MS: "10" },
     LOG_LEVEL: { LOG_LEVEL: "loud" },
-    KV_CHECKS_MAX: { KV_CHECKS_MAX: "7" },
   };
   for (const [name, env] of Object.entries(faults)) {
     const { code, complaint } = await refusedStart({

@@ -15,14 +15,18 @@ const root = new URL("../../", import.meta.url);
 const example = parseEnv(await Deno.readTextFile(new URL(".env.example", root)));
 
 /** What a start in production says with this environment. */
-function reported(given: Record<string, string>, { isNew = false } = {}) {
+function reported(
+  given: Record<string, string>,
+  { isNew = false, warning = null as string | null } = {},
+) {
   const environment = { ...serviceEnv, ...given };
   const config = readConfig(environment, { dev: false });
   const said: string[] = [];
   const logged: Record<string, unknown>[] = [];
   const log = (level: string, event: string, fields = {}) =>
     logged.push({ level, event, ...fields });
-  reportStart({ config, log }, { environment, isNew, exposed: [], say: (text) => said.push(text) });
+  const facts = { environment, isNew, exposed: [], warning };
+  reportStart({ config, log }, { ...facts, say: (text) => said.push(text) });
   return { said: said.join("\n"), logged };
 }
 

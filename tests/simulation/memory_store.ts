@@ -1,8 +1,13 @@
+import { encodeKey } from "../../src/store/key_bytes.ts";
 import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
 
 /** The limits of one atomic write and one key, as in Deno KV 2.9; in bytes or counts. */
 export interface StoreLimits {
   checks: number;
+  /** How many writes a process may have under way at once. */
+  inFlight: number;
+  /** Whether a refused write returns which checks failed, as PostgreSQL does. */
+  namesFailed: boolean;
   mutations: number;
   valueBytes: number;
   totalBytes: number;
@@ -14,6 +19,8 @@ export interface StoreLimits {
 /** The limits of a local file of Deno KV. */
 export const denoLimits: StoreLimits = {
   checks: 100,
+  inFlight: 1,
+  namesFailed: false,
   mutations: 1_000,
   valueBytes: 65_536,
   totalBytes: 819_200,
@@ -46,11 +53,16 @@ export class MemoryStore {
 
   constructor(limits: Partial<StoreLimits> = {}) {
     this.limits = { ...denoLimits, ...limits };
+    const { checks, inFlight, namesFailed } = this.limits;
     this.kv = {
+      limits: { checks, readKeys: 10, inFlight, isShared: true },
       get: async (key) => this.read(key),
       getMany: async (keys) => keys.map((key) => this.read(key)),
       list: async (options) => this.list(options),
       atomic: async (write) => this.commit(write),
+      ...(namesFailed
+        ? { atomicOrFailed: (write) => Promise.resolve(this.commitOrFailed(write)) }
+        : {}),
       close: () => void (this.#closed = true),
     };
   }
@@ -89,11 +101,18 @@ export class MemoryStore {
 
   /** Writes everything, or returns null when a check fails; throws when it exceeds a limit. */
   commit(write: Write): string | null {
+    const outcome = this.commitOrFailed(write);
+    return typeof outcome === "string" ? outcome : null;
+  }
+
+  /** The same, but returns which checks failed. */
+  commitOrFailed(write: Write): string | readonly number[] {
     this.#mustBeOpen();
     const { checks, sets, deletes } = this.#encoded(write);
-    for (const { encoded, version } of checks) {
-      if ((this.#rows.get(encoded)?.version ?? null) !== version) return null;
-    }
+    const failed = checks.flatMap(({ encoded, version }, at) =>
+      (this.#rows.get(encoded)?.version ?? null) === version ? [] : [at]
+    );
+    if (failed.length > 0) return failed;
     this.#commits++;
     const version = this.#commits.toString(16).padStart(16, "0") + "0000";
     for (const { encoded, key, value } of sets) {
@@ -215,41 +234,4 @@ function writable(key: Key, bytesMax: number): string {
   const encoded = encodeKey(key);
   if (encoded.length <= bytesMax) return encoded;
   throw new TypeError(`Key too large for write (max ${bytesMax} bytes)`);
-}
-
-// deno-lint-ignore no-control-regex -- these are one byte each, and need no escape
-const plain = /^[\x01-\x7f]*$/;
-const double = new DataView(new ArrayBuffer(8));
-
-/**
- * Encodes a key in Deno KV's order, one character per byte: a string is 0x02, its UTF-8 with 0x00
- * written as
- * 0x00 0xff, 0x00; a number is 0x21 and its double, big-endian, with the sign changed to sort.
- */
-export function encodeKey(key: Key): string {
-  let encoded = "";
-  for (const part of key) {
-    encoded += typeof part === "string" ? `\x02${encodeText(part)}\x00` : encodeNumber(part);
-  }
-  return encoded;
-}
-
-function encodeText(text: string): string {
-  if (plain.test(text)) return text;
-  let bytes = "";
-  for (const byte of new TextEncoder().encode(text)) {
-    bytes += byte === 0 ? "\x00\xff" : String.fromCharCode(byte);
-  }
-  return bytes;
-}
-
-function encodeNumber(value: number): string {
-  double.setFloat64(0, value);
-  const negative = (double.getUint8(0) & 0x80) !== 0;
-  let bytes = "\x21";
-  for (let at = 0; at < 8; at++) {
-    const byte = double.getUint8(at);
-    bytes += String.fromCharCode(negative ? byte ^ 0xff : at === 0 ? byte | 0x80 : byte);
-  }
-  return bytes;
 }

@@ -162,8 +162,7 @@ function depsOf(life: Life, around: Surroundings): Deps {
   const clock = clockOf(life, timeline);
   const id = createIds(clock.now, random);
   const line = createStoreLine({ ...around, holder: life });
-  const kv = batchReads(guardKv(around.seams.kv?.(line, timeline) ?? line, boundBy(clock)));
-  const { kvChecksMax: checksMax } = config;
+  const kv = batchReads(guardKv(around.seams.kv?.(line, timeline) ?? line, boundBy(clock)), clock);
   const meter = createMetrics();
   return {
     config,
@@ -171,8 +170,7 @@ function depsOf(life: Life, around: Surroundings): Deps {
     committer: createCommitter({
       kv,
       newBatchId: () => id("batch"),
-      checksMax,
-      elapsed: clock.elapsed,
+      clock,
       meter,
     }),
     clock,

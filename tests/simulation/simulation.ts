@@ -88,9 +88,15 @@ interface Begun {
   violations: Violations;
 }
 
+/** The limits of a file, of a KV server or of PostgreSQL, in any combination. */
+const limitsOf = (timeline: Timeline) => ({
+  checks: timeline.chance(0.2) ? 10 : 100,
+  inFlight: timeline.pick([1, 1, 4]),
+  namesFailed: timeline.chance(0.3),
+});
+
 async function simulate({ seed, seams, timeline, violations }: Begun): Promise<SeedResult> {
-  const kvChecksMax = timeline.chance(0.2) ? 10 : 100;
-  const store = new MemoryStore({ checks: kvChecksMax });
+  const store = new MemoryStore(limitsOf(timeline));
   const model = new ModelServer(timeline);
   const receivers = new Receivers(timeline);
   const books = new BooksAudit(model, violations);
@@ -116,7 +122,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     clockErrorMaxMs,
     clockGrainMs,
     queue: new AlarmQueue(timeline),
-    config: readConfig({ ...environment, KV_CHECKS_MAX: String(kvChecksMax) }, { dev: false }),
+    config: readConfig(environment, { dev: false }),
     events: {
       beforeLanding: (holder) => crashes.beforeLanding(holder),
       afterLanding: (holder, write) => crashes.afterLanding(holder, write),

@@ -102,26 +102,26 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
     return !holder.dead || timeline.chance(0.5);
   }
 
-  function land(write: Write, fate: Fate): string | null {
-    const version = store.commit(write);
-    const result = version === null ? "refused" : describe(write);
+  function land(write: Write, fate: Fate): Outcome {
+    const outcome = store.commitOrFailed(write);
+    const result = typeof outcome === "string" ? describe(write) : "refused";
     timeline.trace.note(timeline.elapsed, `${holder.name} ${fate}: ${result}`);
     if (!holder.dead) events.afterLanding(holder, write);
-    return version;
+    return outcome;
   }
 
   /** When it lands and what the response is; every fault concerns time or the response. */
-  function send(write: Write, fate: Fate, answer: (result: () => string | null) => void): void {
+  function send(write: Write, fate: Fate, answer: (result: () => Outcome) => void): void {
     const goingMs = fate === "late" ? timeline.between(lateMinMs, lateMaxMs) : wayMs();
     const lost = () => {
       throw broken("write");
     };
     timeline.after(goingMs, () => {
       if (fate === "lost" || !arrives()) return answer(lost);
-      let result: () => string | null;
+      let result: () => Outcome;
       try {
-        const version = land(write, fate);
-        result = () => version;
+        const outcome = land(write, fate);
+        result = () => outcome;
       } catch (error) {
         result = () => {
           throw error;
@@ -131,33 +131,44 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
       const backMs = fate === "answered late" ? timeline.between(lateMinMs, lateMaxMs) : wayMs();
       timeline.after(backMs, () => {
         if (fate !== "repeated") return answer(result);
-        const again = store.commit(write);
+        const again = store.commitOrFailed(write);
         timeline.after(wayMs(), () => answer(() => again));
       });
     });
   }
 
+  function atomicOrFailed(write: Write): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      if (holder.dead) return;
+      const fate = timeline.chance(weather.writeFaults) ? timeline.pick(faults) : "lands";
+      if (fate !== "lands" || isSlow()) events.fault();
+      send(write, fate, (result) => {
+        if (holder.dead) return;
+        try {
+          resolve(result());
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
   return {
+    limits: store.kv.limits,
     get: (key) => read(() => store.read(key)),
     getMany: (keys) => read(() => keys.map((key) => store.read(key))),
     list: (options) => read(() => store.list(options)),
-    atomic: (write) =>
-      new Promise((resolve, reject) => {
-        if (holder.dead) return;
-        const fate = timeline.chance(weather.writeFaults) ? timeline.pick(faults) : "lands";
-        if (fate !== "lands" || isSlow()) events.fault();
-        send(write, fate, (result) => {
-          if (holder.dead) return;
-          try {
-            resolve(result());
-          } catch (error) {
-            reject(error);
-          }
-        });
-      }),
+    async atomic(write) {
+      const outcome = await atomicOrFailed(write);
+      return typeof outcome === "string" ? outcome : null;
+    },
+    ...(store.limits.namesFailed ? { atomicOrFailed } : {}),
     close: () => {},
   };
 }
+
+/** A version, or the positions of the checks that failed. */
+type Outcome = string | readonly number[];
 
 function broken(what: string): Error {
   return new TypeError(`error sending request: the connection broke during a ${what}`);

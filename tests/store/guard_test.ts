@@ -12,7 +12,8 @@ const calls: Record<string, (kv: Kv) => Promise<unknown>> = {
 };
 
 const never = () => new Promise<never>(() => {});
-const silent: Kv = { get: never, getMany: never, list: never, atomic: never, close() {} };
+const limits = { checks: 100, readKeys: 10, inFlight: 1, isShared: false };
+const silent: Kv = { limits, get: never, getMany: never, list: never, atomic: never, close() {} };
 
 for (const [what, call] of Object.entries(calls)) {
   Deno.test(`store: ${what} without a response within 5 s is 503`, async () => {

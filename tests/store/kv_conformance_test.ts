@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
-import { denoKv, emptyWrite, type Key, type Kv, type Row, type Write } from "../../src/store/kv.ts";
+import { denoKv } from "../../src/platform/deno_kv.ts";
+import { emptyWrite, type Key, type Kv, type Row, type Write } from "../../src/store/kv.ts";
 import { MemoryStore } from "../simulation/memory_store.ts";
+import { openPostgres } from "../../src/platform/postgres.ts";
+import { findPostgres, pause, startPostgres } from "../support/postgres.ts";
 import { mulberry32 } from "../support/random.ts";
 
 // What Farebox relies on in a store. The simulation runs on its own store, which must pass the same
@@ -11,9 +14,21 @@ const stores: [string, () => Promise<Kv>][] = [
   ["in-process", async () => new MemoryStore().kv],
 ];
 
-/** One promise, for every store. */
-function promise(text: string, keep: (kv: Kv) => Promise<void>): void {
-  for (const [name, open] of stores) {
+const server = findPostgres() === null ? null : await startPostgres();
+if (server) {
+  const open = async () =>
+    (await openPostgres(await server.newSchema(), { password: null, pause })).kv;
+  stores.push(["PostgreSQL", open]);
+  globalThis.addEventListener("unload", () => server.discard());
+}
+
+/** One promise, for every store, or for those with the limits of Deno KV. */
+function promise(
+  text: string,
+  keep: (kv: Kv) => Promise<void>,
+  { of = stores.map(([name]) => name) }: { of?: readonly string[] } = {},
+): void {
+  for (const [name, open] of stores.filter(([name]) => of.includes(name))) {
     Deno.test(`${name}: ${text}`, async () => {
       const kv = await open();
       await keep(kv);
@@ -202,7 +217,7 @@ promise("limits of one atomic write", async (kv) => {
     kv.atomic(write({ sets: [{ key: ["large"], value: new Uint8Array(65_537) }] })),
     /Value too large \(max 65536 bytes\)/,
   );
-});
+}, { of: ["Deno KV", "in-process"] });
 
 promise(
   "limits of the bytes of one atomic write, keys counted as Deno KV counts them",
@@ -232,6 +247,7 @@ promise(
       /Total key size too large \(max 81920 bytes\)/,
     );
   },
+  { of: ["Deno KV", "in-process"] },
 );
 
 for (const [name, open] of stores) {
@@ -257,62 +273,68 @@ function randomKey(random: () => number): Key {
   return Array.from({ length: 1 + Math.floor(random() * 3) }, part);
 }
 
-Deno.test("both stores return the same results for the same calls", async () => {
-  const random = mulberry32(20_261_121);
-  const upTo = (n: number) => Math.floor(random() * n);
-  const real = denoKv(await Deno.openKv(":memory:"));
-  const own = new MemoryStore().kv;
-  // Versions differ between stores: the same write has the same position in both.
-  const places = { real: new Map<string, number>(), own: new Map<string, number>() };
-  const versions: { real: string | null; own: string | null }[] = [{ real: null, own: null }];
-  const seen = (store: "real" | "own") => ({ key, value, version }: Row) => [
-    key,
-    value && [...value],
-    version && places[store].get(version),
-  ];
+for (const [name, open] of stores.slice(1)) {
+  Deno.test(`${name}: the same results as Deno KV for the same calls`, async () => {
+    const random = mulberry32(20_261_121);
+    const upTo = (n: number) => Math.floor(random() * n);
+    const real = denoKv(await Deno.openKv(":memory:"));
+    const own = await open();
+    // Versions differ between stores: the same write has the same position in both.
+    const places = { real: new Map<string, number>(), own: new Map<string, number>() };
+    const versions: { real: string | null; own: string | null }[] = [{ real: null, own: null }];
+    const seen = (store: "real" | "own") => ({ key, value, version }: Row) => [
+      key,
+      value && [...value],
+      version && places[store].get(version),
+    ];
 
-  for (let round = 0; round < 1_500; round++) {
-    const chosen = Array.from({ length: 1 + upTo(3) }, () => randomKey(random));
-    const before = await real.getMany(chosen);
-    const mine = await own.getMany(chosen);
-    assert.deepEqual(mine.map(seen("own")), before.map(seen("real")), `round ${round}: getMany`);
+    for (let round = 0; round < 1_500; round++) {
+      const chosen = Array.from({ length: 1 + upTo(3) }, () => randomKey(random));
+      const before = await real.getMany(chosen);
+      const mine = await own.getMany(chosen);
+      assert.deepEqual(mine.map(seen("own")), before.map(seen("real")), `round ${round}: getMany`);
 
-    const checks = chosen.slice(0, upTo(3)).map((key, at) => {
-      const stale = upTo(8) === 0 ? versions[upTo(versions.length)] : undefined;
-      return {
-        key,
-        real: stale ? stale.real : before[at]?.version ?? null,
-        own: stale ? stale.own : mine[at]?.version ?? null,
+      const checks = chosen.slice(0, upTo(3)).map((key, at) => {
+        const stale = upTo(8) === 0 ? versions[upTo(versions.length)] : undefined;
+        return {
+          key,
+          real: stale ? stale.real : before[at]?.version ?? null,
+          own: stale ? stale.own : mine[at]?.version ?? null,
+        };
+      });
+      const sets = chosen.slice(0, upTo(3)).map((key) => set(key, `${round}`));
+      const deletes = upTo(3) === 0 ? [randomKey(random)] : [];
+      const asked = (store: "real" | "own") => ({
+        checks: checks.map((check) => ({ key: check.key, version: check[store] })),
+        sets,
+        deletes,
+      });
+      const landed = {
+        real: await real.atomic(asked("real")),
+        own: await own.atomic(asked("own")),
       };
-    });
-    const sets = chosen.slice(0, upTo(3)).map((key) => set(key, `${round}`));
-    const deletes = upTo(3) === 0 ? [randomKey(random)] : [];
-    const asked = (store: "real" | "own") => ({
-      checks: checks.map((check) => ({ key: check.key, version: check[store] })),
-      sets,
-      deletes,
-    });
-    const landed = { real: await real.atomic(asked("real")), own: await own.atomic(asked("own")) };
-    assert.equal(landed.own === null, landed.real === null, `round ${round}: atomic`);
-    if (landed.real !== null) {
-      places.real.set(landed.real, round);
-      places.own.set(landed.own ?? "", round);
-      versions.push(landed);
-    }
+      assert.equal(landed.own === null, landed.real === null, `round ${round}: atomic`);
+      if (landed.real !== null) {
+        places.real.set(landed.real, round);
+        places.own.set(landed.own ?? "", round);
+        versions.push(landed);
+      }
 
-    const prefix = randomKey(random).slice(0, upTo(2));
-    const bound = () => [...prefix, ...randomKey(random)];
-    const options = {
-      prefix,
-      limit: 1 + upTo(20),
-      reverse: upTo(2) === 0,
-      ...(upTo(3) === 0 ? { start: bound() } : {}),
-      ...(upTo(3) === 0 ? { end: bound() } : {}),
-    };
-    const list = (kv: Kv, store: "real" | "own") =>
-      kv.list(options).then((rows) => rows.map(seen(store)), String);
-    const about = `round ${round}: ${JSON.stringify(options)}`;
-    assert.deepEqual(await list(own, "own"), await list(real, "real"), about);
-  }
-  real.close();
-});
+      const prefix = randomKey(random).slice(0, upTo(2));
+      const bound = () => [...prefix, ...randomKey(random)];
+      const options = {
+        prefix,
+        limit: 1 + upTo(20),
+        reverse: upTo(2) === 0,
+        ...(upTo(3) === 0 ? { start: bound() } : {}),
+        ...(upTo(3) === 0 ? { end: bound() } : {}),
+      };
+      const list = (kv: Kv, store: "real" | "own") =>
+        kv.list(options).then((rows) => rows.map(seen(store)), String);
+      const about = `round ${round}: ${JSON.stringify(options)}`;
+      assert.deepEqual(await list(own, "own"), await list(real, "real"), about);
+    }
+    real.close();
+    own.close();
+  });
+}

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { batchReads } from "../../src/store/read_batcher.ts";
-import { type Key, type Kv, readKeysMax } from "../../src/store/kv.ts";
+import { fileLimits } from "../../src/platform/deno_kv.ts";
+import type { Key, Kv } from "../../src/store/kv.ts";
 import { MemoryStore } from "../simulation/memory_store.ts";
+import { createHandClock } from "../support/clock.ts";
 import { always } from "../support/property.ts";
 
 const key = (n: number): Key => ["row", n];
@@ -27,7 +29,7 @@ function createSlowStore() {
       return await kv.getMany(keys);
     },
   };
-  return { reads, kv: batchReads(slow) };
+  return { reads, kv: batchReads(slow, createHandClock()) };
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
@@ -83,7 +85,7 @@ Deno.test("read batcher: every caller gets its keys, no call is split, and reads
         assert.deepEqual(rows.map(({ key }) => key), calls[at]?.map(key));
       }
       const sizes = reads.map(({ keys }) => keys.length);
-      const longest = Math.max(readKeysMax, ...calls.map((numbers) => numbers.length));
+      const longest = Math.max(fileLimits.readKeys, ...calls.map((numbers) => numbers.length));
       assert.ok(sizes.every((size) => size <= longest), `${sizes}`);
       assert.ok(calls.every((numbers) =>
         reads.some(({ keys }) => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHandClock } from "../support/clock.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { emptyWrite, type Key, type Write } from "../../src/store/kv.ts";
@@ -71,8 +72,7 @@ function openCommitter() {
   const committer = createCommitter({
     kv,
     newBatchId: () => `${++ids}`,
-    checksMax: 100,
-    elapsed: () => 0,
+    clock: createHandClock(),
     meter: createMetrics(),
   });
   const totals = async () => {

@@ -23,6 +23,7 @@ export function createScriptedStore(): ScriptedStore {
     get: null,
     writes: [],
     wrap: (kv) => ({
+      limits: kv.limits,
       async get(key) {
         mustLive();
         return await (store.get ? store.get(key, kv.get) : kv.get(key));

@@ -8,7 +8,9 @@ import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { batchReads } from "../../src/store/read_batcher.ts";
 import { readGuides } from "../../src/platform/deps.ts";
-import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
+import { denoKv } from "../../src/platform/deno_kv.ts";
+import { openTestStore } from "./test_store.ts";
+import { guardKv, type Kv } from "../../src/store/kv.ts";
 import { checkedAnswer } from "./api_document.ts";
 import { connectToScript } from "./scripted_server.ts";
 import { beginStream } from "./stream_start.ts";
@@ -104,10 +106,10 @@ const realClock = {
 };
 
 const guides = await readGuides(() => {});
-const stores = new WeakMap<World, Deno.Kv>();
+const stores = new WeakMap<World, Kv>();
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
-  const { seed = 1, env = {}, dev = false, wrapKv = (kv) => kv, shareWith } = options;
+  const { seed = 1, env = {}, dev = false, wrapKv, shareWith } = options;
   const random = mulberry32(seed + (shareWith ? 7919 : 0));
   const clock = shareWith?.clock ?? createHandClock();
   const upstream = createUpstreamScript(clock);
@@ -116,9 +118,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const alarm = { asked: [] as number[], ring() {} };
   const logged: Record<string, unknown>[] = [];
   const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
-  const store = options.database ?? (shareWith && stores.get(shareWith)) ??
-    await Deno.openKv(":memory:");
-  const kv = batchReads(guardKv(wrapKv(denoKv(store)), (work) => work));
+  const store = options.database
+    ? denoKv(options.database)
+    : (shareWith && stores.get(shareWith)) ?? await openTestStore();
+  const kv = batchReads(guardKv(wrapKv ? wrapKv(plain(store)) : store, (work) => work), clock);
   const id = createIds(clock.now, random);
   const meter = createMetrics();
   const deps: Deps = {
@@ -127,8 +130,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     committer: createCommitter({
       kv,
       newBatchId: () => id("batch"),
-      checksMax: config.kvChecksMax,
-      elapsed: clock.elapsed,
+      clock,
       meter,
     }),
     clock,
@@ -255,6 +257,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     Object.assign(world, { projectId, apiKey, ownerKey });
   }
   return world;
+}
+
+/** The store with `atomic` as its only way to write, which a test can replace. */
+function plain({ atomicOrFailed: _, ...kv }: Kv): Kv {
+  return kv;
 }
 
 /** Asserts that nothing that was logged shows a secret of this world. */

@@ -1,0 +1,80 @@
+import { isPostgres } from "../base/postgres_address.ts";
+import { type Config, isDatabaseFile } from "../config.ts";
+import type { Alarm, Log, Snapshot } from "../deps.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Kv } from "../store/kv.ts";
+import { createAlarm } from "./alarm.ts";
+import { denoKv, fileLimits, serverLimits } from "./deno_kv.ts";
+import { copyDatabase, removeLeftCopies } from "./snapshot.ts";
+
+/** The database of a process, as `KV_PATH` names it. */
+export interface Store {
+  kv: Kv;
+  /** Its queue as a wake-up timer; one that never fires where the store has no queue. */
+  openAlarm(clock: Clock, log: Log): Alarm;
+  /** Copies the database while it is in use; null where it is not a file of this process. */
+  takeSnapshot: (() => Promise<Snapshot>) | null;
+  /** What the store's own settings put at risk; null where they are sound. */
+  warning: string | null;
+}
+
+type StoreConfig = Pick<Config, "kvPath" | "kvPassword" | "deploy">;
+
+/** Opens the store. Throws an Error that names the setting and the problem. */
+export async function openStore(config: StoreConfig): Promise<Store> {
+  return isPostgres(config.kvPath) ? await openServer(config) : await openDenoKv(config);
+}
+
+async function openServer({ kvPath, kvPassword }: StoreConfig): Promise<Store> {
+  // Its driver is loaded only where it is used.
+  const { openPostgres } = await import("./postgres.ts");
+  try {
+    const password = kvPassword?.reveal() ?? null;
+    const { kv, warning } = await openPostgres(kvPath, { password, pause });
+    // The polls of the dispatcher find what is due.
+    const openAlarm = () => ({ schedule() {}, onWake() {} });
+    return { kv, openAlarm, takeSnapshot: null, warning };
+  } catch (error) {
+    throw new Error(`KV_PATH cannot be opened: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function openDenoKv({ kvPath, deploy }: StoreConfig): Promise<Store> {
+  const isFile = isDatabaseFile(kvPath);
+  if (isFile) await removeLeftCopies(kvPath);
+  const store = await openKv(kvPath);
+  const isServer = deploy || /^https?:/i.test(kvPath);
+  return {
+    kv: denoKv(store, isServer ? serverLimits : fileLimits),
+    openAlarm: (clock, log) => createAlarm(store, clock, log),
+    takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
+    warning: null,
+  };
+}
+
+async function openKv(kvPath: string): Promise<Deno.Kv> {
+  try {
+    return await Deno.openKv(kvPath === "" ? undefined : kvPath);
+  } catch (error) {
+    throw new Error(await storeFault(kvPath, messageOf(error)), { cause: error });
+  }
+}
+
+async function storeFault(kvPath: string, reason: string): Promise<string> {
+  if (reason.includes("DENO_KV_ACCESS_TOKEN")) {
+    return "DENO_KV_ACCESS_TOKEN is required, because KV_PATH is the URL of a KV server";
+  }
+  if (!isDatabaseFile(kvPath)) return `KV_PATH cannot be opened: ${reason}`;
+  const found = await Deno.stat(kvPath).catch(() => null);
+  if (found?.isDirectory) return `KV_PATH ${kvPath} is a folder. Name a file in it`;
+  return `KV_PATH ${kvPath} cannot be opened as a database: ${reason}`;
+}
+
+/** Waits for a random time: processes that met at one row do not meet there again. */
+function pause(aboutMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 2 * aboutMs * Math.random()));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,24 @@
+import pg from "pg";
+import { denoKv } from "../../src/platform/deno_kv.ts";
+import { openPostgres } from "../../src/platform/postgres.ts";
+import { pause } from "./postgres.ts";
+import type { Kv } from "../../src/store/kv.ts";
+
+/**
+ * A new, empty store for a test: in memory, or a schema of the PostgreSQL database whose URL
+ * `WORLD_STORE` has.
+ */
+export async function openTestStore(): Promise<Kv> {
+  const url = Deno.env.get("WORLD_STORE");
+  return url ? await openSchema(url) : denoKv(await Deno.openKv(":memory:"));
+}
+
+async function openSchema(url: string): Promise<Kv> {
+  const name = `world_${crypto.randomUUID().replaceAll("-", "")}`;
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query(`CREATE SCHEMA ${name}`);
+  await client.end();
+  const options = encodeURIComponent(`-c search_path=${name} -c synchronous_commit=off`);
+  return (await openPostgres(`${url}?options=${options}`, { password: null, pause })).kv;
+}
