@@ -2,7 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { keyText } from "../store/batch.ts";
-import { backOff } from "../store/backoff.ts";
+import { backOff, giveTurn, isWorthAttempt } from "../store/backoff.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Key, Row } from "../store/kv.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
@@ -13,6 +13,7 @@ import {
   decodeAccount,
   requireNotClosed,
 } from "./account.ts";
+import { createAccountCache } from "./account_cache.ts";
 import { AccountTx } from "./account_tx.ts";
 
 /** The only way that money moves: operations on one account, one after the other. */
@@ -29,28 +30,29 @@ interface Lane {
   waiting: QueuedOp[];
 }
 
-const attemptsMax = 20;
-const cachedAccountsMax = 20_000;
+const writeMarginChecks = 4;
 
 /**
  * Combines the operations that wait for one account into one write (one read, many operations, one
  * check). A busy user costs one commit for many requests and never conflicts with itself. The check
  * on the account's version decides: when another process wrote in between, everything is read and
- * applied again.
+ * applied again. Processes that write one account take turns.
  */
 export function createAccountQueue(
   deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "randomBytes" | "metrics">,
   services: { projectCache: ProjectCache; topUsers: Pick<TopUsers, "observe"> },
 ): AccountQueue {
   const lanes = new Map<string, Lane>();
-  const cache = new Map<string, { account: Account; version: string | null }>();
+  const cache = createAccountCache(deps.clock, deps.kv.limits);
   const claims = createSeenKeys();
+  let lastWriteMs = 0;
   const listeners = new Map<string, Set<() => void>>();
-  const readsMax = deps.kv.limits.checks - 4;
+  const readsMax = deps.kv.limits.checks - writeMarginChecks;
 
   async function drain(laneName: string, lane: Lane): Promise<void> {
     const name = accountNameOf(lane.ref);
     while (lane.waiting.length > 0) {
+      if (cache.isContended(name)) await giveTurn(deps, lastWriteMs);
       const batch = takeBatch(lane.waiting, readsMax);
       await settleBatch(name, lane.ref, batch).catch((error) =>
         batch.forEach((waiting) => waiting.reject(error))
@@ -60,8 +62,10 @@ export function createAccountQueue(
   }
 
   async function settleBatch(name: string, ref: AccountRef, batch: QueuedOp[]): Promise<void> {
-    for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      if (attempt > 2) await backOff(deps, attempt);
+    const { elapsed } = deps.clock;
+    const startedAt = elapsed();
+    for (let attempt = 0; isWorthAttempt(attempt, elapsed() - startedAt); attempt++) {
+      if (attempt > 0) await backOff(deps, attempt);
       const { tx, fresh, unread } = await openTx(name, ref, batch, attempt);
       const decisions: PendingReply[] = [];
       for (const waiting of batch) {
@@ -69,7 +73,7 @@ export function createAccountQueue(
         if (tx.isFull) break;
       }
       if (!fresh && decisions.some(({ refused }) => refused)) {
-        cache.delete(name);
+        cache.forget(name);
         continue;
       }
       if (decisions.some(({ failed }) => failed)) {
@@ -81,7 +85,7 @@ export function createAccountQueue(
         const version = await commitTx(name, tx);
         if (version === null && unread.length > 0) claims.onCollision();
         if (version === null) continue;
-        remember(name, tx.account, version);
+        cache.remember(name, { account: tx.account, version });
         const { use } = tx.spending;
         if (use) services.topUsers.observe(ref.projectId, ref.user, use);
         tx.entries.forEach((entry) => deps.metrics.entry(entry, tx.snapshot.project.currency));
@@ -95,7 +99,7 @@ export function createAccountQueue(
   }
 
   async function openTx(name: string, ref: AccountRef, batch: QueuedOp[], attempt: number) {
-    const known = cache.get(name);
+    const known = cache.find(name);
     // A decision that writes nothing is only trusted on a fresh record, so then everything is read.
     const looksFor = (claim: string) => !claims.isNew(claim) || !known || attempt > 0;
     const { keys, unread } = rowsToRead(batch, looksFor);
@@ -104,6 +108,7 @@ export function createAccountQueue(
     const wanted = known ? keys : [accountKey(place.owner, place.name), ...keys];
     const rows: Row[] = wanted.length > 0 ? await deps.kv.getMany(wanted) : [];
     const { account, version } = known ?? readRow(rows.shift());
+    if (!known) cache.onRead(name, version);
     rows.push(...unread.map((key) => ({ key, value: null, version: null })));
     requireNotClosed(account);
     const snapshot = attempt === 0
@@ -125,26 +130,16 @@ export function createAccountQueue(
   }
 
   async function commitTx(name: string, tx: AccountTx): Promise<string | null> {
+    const startedAt = deps.clock.elapsed();
     try {
       const version = await deps.committer.commit(tx.finish());
-      if (version === null) cache.delete(name);
+      if (version === null) cache.onRefused(name);
+      lastWriteMs = deps.clock.elapsed() - startedAt;
       return version;
     } catch (error) {
-      cache.delete(name);
+      cache.forget(name);
       throw error;
     }
-  }
-
-  /** Evicts the oldest entry first: reordering the map at each operation would cost more. */
-  function remember(name: string, account: Account, version: string): void {
-    // A closed account is reopened by a write that this queue does not make.
-    if (account.closed) return void cache.delete(name);
-    const known = cache.get(name);
-    if (known) return void Object.assign(known, { account, version });
-    cache.set(name, { account, version });
-    if (cache.size <= cachedAccountsMax) return;
-    const [oldest = ""] = cache.keys();
-    cache.delete(oldest);
   }
 
   function notify(name: string): void {

@@ -3,6 +3,7 @@ import { formatAmount } from "../base/money.ts";
 import { fromBytes, type Json, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
+import { attemptsToWrite } from "../store/backoff.ts";
 import type { Eraser, Erasure } from "../store/erase.ts";
 import {
   accountKey,
@@ -19,11 +20,9 @@ import type { AccountTx } from "./account_tx.ts";
 import { listAfter } from "../store/scan.ts";
 
 interface Services {
-  deps: Pick<Deps, "kv" | "committer">;
+  deps: Pick<Deps, "kv" | "committer" | "clock" | "randomBytes">;
   queue: AccountQueue;
 }
-
-const attemptsMax = 8;
 
 /**
  * Moves a user's account, if there is one, to their pseudonym, and creates the job that does the
@@ -41,7 +40,7 @@ export async function moveAccount(
   const { projectId, user } = job;
   const authorization = authorizationKey(projectId, user);
   const keys = [accountKey(projectId, user), forgetJobKey(projectId, user), authorization] as const;
-  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+  for await (const _ of attemptsToWrite(deps)) {
     const [account, known, grant] = await deps.kv.getMany(keys);
     if (known?.value) return;
     requireNoGrant(grant?.value);

@@ -4,6 +4,7 @@ import { utf8Length } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import type { NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
+import { attemptsToWrite } from "../store/backoff.ts";
 import { projectKey } from "../store/keys.ts";
 import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
@@ -112,7 +113,6 @@ export interface ProjectAdmin {
 }
 
 /** Two operators rarely change one project at once, so this many attempts suffice. */
-const attemptsMax = 8;
 const projectBytesMax = 60 * 1024;
 
 /** Creates the project operations over the store. */
@@ -176,7 +176,7 @@ export function createProjectAdmin(
   }
 
   async function change(projectId: string, alter: AlterProject): Promise<Project> {
-    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    for await (const _ of attemptsToWrite(deps)) {
       const snapshot = await projectCache.refresh(projectId);
       const write = emptyWrite();
       const { project: altered, events } = await alter(snapshot, write);

@@ -2,7 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
-import { backOff } from "../store/backoff.ts";
+import { attemptsToWrite } from "../store/backoff.ts";
 import { projectKey } from "../store/keys.ts";
 import { emptyWrite, type Write } from "../store/kv.ts";
 import type { ProjectCache } from "./project_cache.ts";
@@ -24,17 +24,14 @@ export type CommitWithEvents = (
   build: (project: Project) => Promise<{ write: Write; events: readonly NewEvent[] } | null>,
 ) => Promise<void>;
 
-const attemptsMax = 20;
-
 /** Creates commits with events over the committer. */
 export function createCommitWithEvents(
   { committer, clock, id, randomBytes }: Pick<Deps, "committer" | "clock" | "id" | "randomBytes">,
   projectCache: ProjectCache,
 ): CommitWithEvents {
   return async (projectId, build) => {
-    for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      // The row of a user who is charged quickly changes all the time.
-      if (attempt > 2) await backOff({ clock, randomBytes }, attempt);
+    // The row of a user who is charged quickly changes all the time.
+    for await (const _ of attemptsToWrite({ clock, randomBytes })) {
       const { project, version } = await projectCache.refresh(projectId);
       const built = await build(project);
       if (!built) return;

@@ -1,15 +1,56 @@
 import type { Deps } from "../deps.ts";
 
+type BackOffDeps = Pick<Deps, "clock" | "randomBytes">;
+
 const retryBaseMs = 4;
+const steepest = 50;
+/** The attempts that need no pause before them: most meetings are of two. */
+const promptAttempts = 3;
+
+// How long a write that others keep preventing is attempted: far longer than any number of
+// processes takes, so that contention alone is no error.
+const contentionMs = 15_000;
+const attemptsMin = 20;
+
+/** Whether a write that others prevent is worth another attempt. */
+export function isWorthAttempt(attempt: number, sinceMs: number): boolean {
+  return attempt < attemptsMin || sinceMs < contentionMs;
+}
 
 /**
  * Waits before another attempt to write what others write too: between zero and twice a growing
  * delay, so that two processes do not collide again and again.
  */
 export async function backOff(
-  { clock, randomBytes }: Pick<Deps, "clock" | "randomBytes">,
+  { clock, randomBytes }: BackOffDeps,
   attempt: number,
 ): Promise<void> {
-  const share = (randomBytes(1)[0] ?? 0) / 128;
-  await clock.sleep(retryBaseMs * attempt * share);
+  if (attempt < promptAttempts) return;
+  await clock.sleep(retryBaseMs * Math.min(attempt, steepest) * randomShare(randomBytes));
+}
+
+/** Counts attempts to write what others write too, and ends when they have taken too long. */
+export async function* attemptsToWrite(deps: BackOffDeps): AsyncGenerator<number> {
+  const startedAt = deps.clock.elapsed();
+  for (let attempt = 0; isWorthAttempt(attempt, deps.clock.elapsed() - startedAt); attempt++) {
+    yield attempt;
+    await backOff(deps, attempt + 1);
+  }
+}
+
+/**
+ * Waits about as long as another process needs to read a row and to write it: who has just written
+ * a row knows its version first, and would otherwise always be the next as well.
+ */
+export async function giveTurn(
+  { clock, randomBytes }: BackOffDeps,
+  writeMs: number,
+): Promise<void> {
+  const most = Math.min(Math.max(writeMs, 4), 100);
+  await clock.sleep(most * (0.25 + randomShare(randomBytes)));
+}
+
+/** A random number from 0 up to 2. */
+function randomShare(randomBytes: BackOffDeps["randomBytes"]): number {
+  return (randomBytes(1)[0] ?? 0) / 128;
 }
