@@ -2,6 +2,7 @@
 import { describeMachine, type Figure } from "./bench/figures.ts";
 import { benchAbuse } from "./bench/abuse.ts";
 import { benchChat } from "./bench/chat.ts";
+import { benchFleet } from "./bench/fleet.ts";
 import { benchFormats } from "./bench/formats.ts";
 import { benchGrowth } from "./bench/growth.ts";
 import { benchLatency } from "./bench/latency.ts";
@@ -28,6 +29,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   metrics: benchMetrics,
   abuse: benchAbuse,
   outages: benchOutages,
+  fleet: benchFleet,
 };
 
 const long = Deno.args.includes("--long");

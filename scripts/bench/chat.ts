@@ -20,10 +20,16 @@ export function chatLoad(
 }
 
 /** Starts a service with that upstream, and with balances for this many users. */
-export async function startPaid(upstreamPort: number, folder: string, users = 500) {
+export async function startPaid(
+  upstreamPort: number,
+  folder: string,
+  users = 500,
+  env: Record<string, string> = {},
+) {
   const service = await startService({
     UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/v1`,
     LOG_LEVEL: "info",
+    ...env,
   }, folder);
   for (let n = 0; n < users; n += 50) {
     await Promise.all(

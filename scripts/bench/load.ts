@@ -5,6 +5,7 @@ import { isWhole } from "./whole.ts";
 
 const load: Load = JSON.parse(Deno.args[0] ?? "{}");
 const { port, path, headers, kind, users, connections, seconds } = load;
+const { every = 1, from = 0, drawn = false } = load;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const run = crypto.randomUUID();
@@ -40,7 +41,8 @@ const isCall = (name: string): name is ModelCallKind => Object.hasOwn(bodies, na
 let made = 0;
 function requestText(): Uint8Array {
   const n = made++;
-  const user = `user-${n % users}`;
+  const chosen = drawn ? Math.floor(Math.random() * users) : n % users;
+  const user = `user-${(from + chosen * every) % (users * every)}`;
   const key = kind === "retry" ? `seen-${n % users}` : `${run}-${n}`;
   const body = isCall(kind)
     ? JSON.stringify(bodies[kind](user))

@@ -15,8 +15,15 @@ export interface Service extends AsyncDisposable {
   rssMiB(): number;
 }
 
-/** Starts a service, by the same command as `deno task start`, with one project. */
-export async function startService(env: Record<string, string>, folder: string): Promise<Service> {
+/**
+ * Starts a service, by the same command as `deno task start`, with one project; or beside another
+ * one, with its project.
+ */
+export async function startService(
+  env: Record<string, string>,
+  folder: string,
+  { like }: { like?: Pick<Service, "key" | "projectId"> } = {},
+): Promise<Service> {
   const kvPath = `${folder}/bench.kv`;
   const child = new Deno.Command(Deno.execPath(), {
     args: startArguments("start", { folder, kvPath }),
@@ -55,6 +62,7 @@ export async function startService(env: Record<string, string>, folder: string):
       await child.status;
     },
   };
+  if (like) return Object.assign(service, { key: like.key, projectId: like.projectId });
   const project = await json("/v1/admin/projects", {
     name: "Bench",
     pricing: { models: { m: { input: "0.15", output: "0.6" } } },

@@ -1,0 +1,165 @@
+import { findPostgres, startPostgres } from "../../tests/support/postgres.ts";
+import { chatLoad, startPaid } from "./chat.ts";
+import { type Figure, median, show } from "./figures.ts";
+import { type Load, type Loaded, runLoad, startProcess } from "./processes.ts";
+import { makeFolder, type Service, startService } from "./service.ts";
+
+// Processes that share a PostgreSQL database. It is 20 ms away, as in another zone, so that waiting
+// decides and not the cores of this machine: on more than a few cores the same ratios hold nearby.
+const roundTripMs = 20;
+const users = 500;
+const connectionsEach = 16;
+const turns = 5;
+const turnSeconds = 4;
+const warmUpSeconds = 8;
+
+/** Services on one database. */
+interface Fleet extends AsyncDisposable {
+  members: (Service & { port: number })[];
+}
+
+async function startFleet(
+  count: number,
+  { url, upstreamPort }: { url: string; upstreamPort: number },
+): Promise<Fleet> {
+  const folder = makeFolder();
+  const env = { KV_PATH: url, LOG_LEVEL: "info" };
+  const upstream = { UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/v1` };
+  const first = await startPaid(upstreamPort, folder.path, users, env);
+  const others = await Promise.all(
+    Array.from(
+      { length: count - 1 },
+      () => startService({ ...env, ...upstream }, folder.path, { like: first }),
+    ),
+  );
+  const members = [first, ...others.map((each) => withPort(each))];
+  return {
+    members,
+    async [Symbol.asyncDispose]() {
+      await Promise.all(members.map((member) => member[Symbol.asyncDispose]()));
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+function withPort(service: Service): Service & { port: number } {
+  return Object.assign(service, { port: Number(new URL(service.url).port) });
+}
+
+/** How the users of a load come to the processes. */
+type Routing = "sticky" | "any";
+
+function loadsOf({ members }: Fleet, count: number, routing: Routing): Load[] {
+  return members.slice(0, count).map((member, at) => ({
+    ...chatLoad(member, { connections: connectionsEach, seconds: turnSeconds }),
+    ...(routing === "sticky"
+      ? { users: Math.floor(users / count), every: count, from: at, drawn: true }
+      : { users, drawn: true }),
+    counts: true,
+  }));
+}
+
+/** Runs loads at once; their sum, and the latencies of the slowest. */
+async function together(loads: Load[]): Promise<Loaded> {
+  const each = await Promise.all(loads.map(runLoad));
+  const sum = (of: (loaded: Loaded) => number) => each.reduce((total, one) => total + of(one), 0);
+  return {
+    perSecond: sum(({ perSecond }) => perSecond),
+    p50: Math.max(...each.map(({ p50 }) => p50)),
+    p99: Math.max(...each.map(({ p99 }) => p99)),
+    failed: sum(({ failed }) => failed),
+    requests: sum(({ requests }) => requests),
+  };
+}
+
+/** Measures 1, 2 and 4 of the processes in turn; returns the medians. */
+async function compare(fleet: Fleet, routing: Routing): Promise<Loaded[]> {
+  const arms = [1, 2, 4].map((count) => loadsOf(fleet, count, routing));
+  const measured: Loaded[][] = arms.map(() => []);
+  for (const loads of arms) {
+    await together(loads.map((load) => ({ ...load, seconds: warmUpSeconds })));
+  }
+  for (let turn = 0; turn < turns; turn++) {
+    for (const [at, loads] of arms.entries()) measured[at]?.push(await together(loads));
+  }
+  return measured.map((each) => ({
+    perSecond: median(each.map(({ perSecond }) => perSecond)),
+    p50: median(each.map(({ p50 }) => p50)),
+    p99: median(each.map(({ p99 }) => p99)),
+    failed: each.reduce((total, { failed }) => total + failed, 0),
+    requests: each.reduce((total, { requests }) => total + requests, 0),
+  }));
+}
+
+const bars: Record<Routing, [two: number, four: number]> = { sticky: [1.9, 3.8], any: [1.5, 3] };
+
+async function scaling(fleet: Fleet): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  const add = (figure: Figure) => {
+    figures.push(figure);
+    show(figure);
+  };
+  for (const routing of ["sticky", "any"] as const) {
+    const [one, two, four] = await compare(fleet, routing);
+    if (!one || !two || !four) throw new Error("three were measured");
+    for (
+      const [count, loaded, bar] of [[2, two, bars[routing][0]], [
+        4,
+        four,
+        bars[routing][1],
+      ]] as const
+    ) {
+      const value = loaded.perSecond / one.perSecond;
+      const name = `${count} processes of one, users ${routing}`;
+      add({ name, value, unit: "", bar: `at least ${bar}`, ok: value >= bar });
+      add({ name: `their p99, users ${routing}`, value: loaded.p99, unit: "ms" });
+    }
+    add({
+      name: `one process, p50 and p99: ${Math.round(one.p50)} and`,
+      value: one.p99,
+      unit: "ms",
+    });
+    const failed = [one, two, four].reduce((sum, loaded) => sum + loaded.failed, 0);
+    const asked = [one, two, four].reduce((sum, loaded) => sum + loaded.requests, 0);
+    const share = failed / asked;
+    const name = `refused, users ${routing}`;
+    add({ name, value: share, unit: "", bar: "at most 0.01", ok: share <= 0.01 });
+  }
+  return figures;
+}
+
+/** One process on a local PostgreSQL beside one on a file, in turn. */
+async function local(url: string, upstreamPort: number): Promise<Figure[]> {
+  using fileFolder = makeFolder();
+  await using file = await startPaid(upstreamPort, fileFolder.path, users);
+  await using fleet = await startFleet(1, { url, upstreamPort });
+  const [server] = fleet.members;
+  if (!server) throw new Error("one was started");
+  const loads = [file, server].map((service) => chatLoad(service, { users, seconds: 3 }));
+  for (const load of loads) await runLoad({ ...load, seconds: 15 });
+  const ratios: number[] = [];
+  for (let turn = 0; turn < turns; turn++) {
+    const [ofFile, ofServer] = [await runLoad(loads[0] as Load), await runLoad(loads[1] as Load)];
+    ratios.push(ofServer.perSecond / ofFile.perSecond);
+  }
+  const value = median(ratios);
+  const name = "one process on a PostgreSQL nearby, of one on a file";
+  const figure = { name, value, unit: "", bar: "at least 0.8", ok: value >= 0.8 };
+  show(figure);
+  return [figure];
+}
+
+/** Measures 1, 2 and 4 processes on one database, and one on a database nearby. */
+export async function benchFleet(): Promise<Figure[]> {
+  if (findPostgres() === null) {
+    console.log("skipped: PostgreSQL is not installed (POSTGRES_BIN names its programs)");
+    return [];
+  }
+  await using upstream = await startProcess("upstream.ts");
+  await using server = await startPostgres({ settings: ["shared_buffers=256MB"] });
+  await using proxy = await startProcess("delay_proxy.ts", server.port, roundTripMs);
+  const far = (await server.newSchema()).replace(`:${server.port}/`, `:${proxy.port}/`);
+  const figures = await local(await server.newSchema(), upstream.port);
+  await using fleet = await startFleet(4, { url: far, upstreamPort: upstream.port });
+  return [...figures, ...await scaling(fleet)];
+}
