@@ -10,6 +10,7 @@ import {
 import { isNewDatabase, lockDatabase } from "./src/platform/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
 import { readEnvFile, readUpstreamsFile } from "./src/platform/env_file.ts";
+import { beatEveryMs } from "./src/fleet/fleet.ts";
 import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
 import { reportStart } from "./src/platform/startup_report.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
@@ -63,6 +64,7 @@ async function main(): Promise<void> {
   started.resolve(app);
   const door = await orExit(() => open(app, deps));
   const stopSweeping = repeat(deps, { everyMs: sweepEveryMs, work: () => app.sweep() });
+  const stopBeating = repeat(deps, { everyMs: beatEveryMs, work: () => app.beat() });
   const stopPolling = repeat(deps, { everyMs: pollEveryMs, work: () => app.dispatcher.poll() });
   let stopping = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
@@ -72,6 +74,7 @@ async function main(): Promise<void> {
       stopping = true;
       stopSweeping();
       stopPolling();
+      stopBeating();
       stop(door, app, deps);
     });
   }
@@ -222,6 +225,7 @@ async function stop(door: HttpServer, app: App, deps: Deps) {
   await Promise.race([closed, clock.sleep(tellMs)]);
   await Promise.race([app.dispatcher.stop(), clock.sleep(settleMs)]);
   await Promise.race([app.flush().catch(() => {}), clock.sleep(settleMs)]);
+  await Promise.race([app.leave().catch(() => {}), clock.sleep(tellMs)]);
   await committer.idle();
   kv.close();
   log("info", "stopped");

@@ -23,6 +23,8 @@ import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
 import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
+import { createFleet, type Fleet } from "./fleet/fleet.ts";
+import { createLease } from "./fleet/lease.ts";
 import { exportRoutes } from "./export/routes.ts";
 import { healthRoutes } from "./health.ts";
 import { createNotFound } from "./not_found.tsx";
@@ -32,7 +34,7 @@ import { routeMap } from "./route_map.ts";
 import { createAccountQueue } from "./ledger/account_queue.ts";
 import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import { createForget } from "./ledger/forget.ts";
-import { createHolds } from "./ledger/hold.ts";
+import { createHolds, type Holds } from "./ledger/hold.ts";
 import { createMoneyRecorder } from "./ledger/record.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
 import { apiDoc } from "./api_doc.ts";
@@ -93,8 +95,12 @@ export interface App {
   admin: ProjectAdmin;
   /** The deliveries under way: polled regularly, and stopped last. */
   dispatcher: Dispatcher;
-  /** Cleans up after dead processes; a bounded part at each call. */
+  /** Cleans up after dead processes, as one for all of a store; a bounded part at each call. */
   sweep(): Promise<void>;
+  /** Tells the other processes of this store what they count together, and hears it from them. */
+  beat(): Promise<void>;
+  /** Leaves the others: they take over at once. */
+  leave(): Promise<void>;
   /** Loads refreshed list prices: before the first request, and then with each sweep. */
   loadCatalogue(): Promise<void>;
   /** Checks whether stored secrets can be decrypted, by a sample. */
@@ -112,7 +118,6 @@ export async function createApp(outside: Deps): Promise<App> {
   const { topUsers, queue, recorder, holds } = openLedger(deps, { projectCache, emit });
   const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
   const authorizations = createAuthorizations(deps, commit);
-  const running = createRunningCalls(deps, holds);
   const refusalReports = createRefusalReports(deps, emit);
   const forget = createForget(deps, { queue, erasers: createErasers(deps, projectCache) });
   const { linkFor, offer } = createOffers({ links, emit });
@@ -122,13 +127,14 @@ export async function createApp(outside: Deps): Promise<App> {
   outboxNotifier.listen(dispatcher.wake);
   const { prices, catalogue, catalogueRefresh } = openPricing(deps);
   const holdSweep = createHoldSweep(deps, queue);
-  const load: Load = { requests: 0, streams: () => running.streams };
+  const { fleet, running } = openFleet(deps, { holds, dispatcher });
+  const load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
   const targetHealth = createTargetHealth(deps);
   const payments = { deps, projectCache, recorder, secrets, emit, commit };
   const calls = { deps, holds, prices, auth, running, linkFor, refusalReports, targetHealth };
   const routes = routeMap({
-    inference: openInference(calls, secrets),
+    inference: openInference(calls, { secrets, fleet }),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
     users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
     projects: projectRoutes({ deps, adminGuard, admin, projectCache, revokeWithMade }),
@@ -146,32 +152,58 @@ export async function createApp(outside: Deps): Promise<App> {
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
-    console: consoleRoutes({ ...calls, ...payments, admin, sessions, ...webhooks }),
+    console: consoleRoutes({ ...calls, ...payments, admin, sessions, fleet, ...webhooks }),
   });
-  const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
+  const { fetch } = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth];
-  const upkeep = createUpkeep(deps, { topUsers, refusalReports, catalogueRefresh, sweepers });
-  const probeSecrets = createProbe(deps.kv, secrets);
-  return { fetch: hono.fetch, routes, running, admin, dispatcher, probeSecrets, ...upkeep };
+  const services = { topUsers, refusalReports, catalogueRefresh, secrets, fleet };
+  const upkeep = createUpkeep(deps, services, sweepers);
+  return { fetch, routes, running, admin, dispatcher, ...upkeep };
 }
 
 /** What a process does besides handling requests. */
 function createUpkeep(
   deps: Deps,
-  { topUsers, refusalReports, catalogueRefresh, sweepers }: {
+  { topUsers, refusalReports, catalogueRefresh, secrets, fleet }: {
     topUsers: TopUsers;
     refusalReports: RefusalReports;
     catalogueRefresh: ReturnType<typeof createCatalogueRefresh>;
-    sweepers: readonly { sweep(): Promise<void> }[];
+    secrets: Secrets;
+    fleet: Fleet;
   },
-): Pick<App, "sweep" | "loadCatalogue" | "flush"> {
+  sweepers: readonly { sweep(): Promise<void> }[],
+): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
   const { load: loadCatalogue } = catalogueRefresh;
-  const counters = { sweep: () => topUsers.flush().then(() => deps.committer.flush()) };
+  const flushCounters = () => topUsers.flush().then(() => deps.committer.flush());
+  const lease = createLease(deps, "sweep");
+  const sweepAll = createSweep(deps, sweepers);
   return {
-    sweep: createSweep(deps, [...sweepers, counters, { sweep: loadCatalogue }]),
+    async sweep() {
+      await flushCounters();
+      await loadCatalogue();
+      if (await lease.take()) await sweepAll();
+    },
+    probeSecrets: createProbe(deps.kv, secrets),
+    beat: fleet.beat,
+    async leave() {
+      await fleet.leave();
+      await lease.release();
+    },
     loadCatalogue,
-    flush: () => refusalReports.flush().then(counters.sweep),
+    flush: () => refusalReports.flush().then(flushCounters),
   };
+}
+
+/** Joins what the processes of a store count together. */
+function openFleet(
+  deps: Deps,
+  { holds, dispatcher }: { holds: Holds; dispatcher: Dispatcher },
+): { fleet: Fleet; running: RunningCalls } {
+  const fleet = createFleet(deps);
+  const running = createRunningCalls(deps, holds);
+  fleet.join("calls", running.part);
+  fleet.join("endpoints", dispatcher.part);
+  return { fleet, running };
 }
 
 /** Cleans up, one module after the other. */
@@ -242,12 +274,14 @@ function openInference(
     | "countingBudget"
     | "waiters"
   >,
-  secrets: Secrets,
+  { secrets, fleet }: { secrets: Secrets; fleet: Fleet },
 ) {
   const { deps } = services;
   const upstreams = createUpstreams(deps, secrets);
   const models = createModels({ deps, upstreams, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
+  fleet.join("keys", rateLimiter.parts.taken);
+  fleet.join("keys_running", rateLimiter.parts.running);
   const reasoningModels = createReasoningModels(
     deps.kv,
     (error) => deps.log("warn", "reasoning_not_stored", errorFields(error)),

@@ -20,7 +20,8 @@ export type IdKind =
   | "con"
   | "per"
   | "aud"
-  | "cat";
+  | "cat"
+  | "prc";
 
 /** Generates ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;

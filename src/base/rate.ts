@@ -8,7 +8,8 @@ export interface RateState {
   waitMs: number;
 }
 
-const minuteMs = 60_000;
+/** The time over which limits are counted. */
+export const minuteMs = 60_000;
 
 /**
  * The state of a per-minute limit at `now`, with bursts of one minute's worth. `usedUp` is the only

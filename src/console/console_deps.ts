@@ -1,5 +1,6 @@
 import type { RunningCalls } from "../inference/running.ts";
 import type { Deps } from "../deps.ts";
+import type { Fleet } from "../fleet/fleet.ts";
 import type { Prices } from "../pricing/terms.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
 import type { ProjectAdmin, RevokeWithMade } from "../projects/admin.ts";
@@ -27,5 +28,6 @@ export interface ConsoleDeps {
   sessions: ConsoleSessions;
   prices: Prices;
   targetHealth: Pick<TargetHealth, "view">;
+  fleet: Pick<Fleet, "join">;
   askForKey: AskForKey;
 }

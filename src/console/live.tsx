@@ -38,9 +38,7 @@ export function livePage(guard: ConsoleGuard, { running, deps }: ConsoleDeps): H
           </p>
           <Answers answers={shown} {...about} />
         </div>
-        <p class="muted">
-          Of this process only. Updated every two seconds if scripts run; otherwise reload.
-        </p>
+        <p class="muted">Updated every two seconds if scripts run; otherwise reload.</p>
       </>,
       { section: "/live", script: liveScript },
     );

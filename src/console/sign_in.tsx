@@ -12,8 +12,9 @@ import { BarePage } from "./frame.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 /** Signing in to the console, and out of it. */
-export function signInRoutes({ deps, sessions }: ConsoleDeps) {
+export function signInRoutes({ deps, sessions, fleet }: ConsoleDeps) {
   const attempts = createSignInThrottle(deps.clock);
+  fleet.join("sign_in", attempts.part);
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
 
   function page(incoming: Incoming, problem: ApiError | null, to: string): Response {

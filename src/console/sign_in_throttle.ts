@@ -1,5 +1,7 @@
-import { afterTaking, rateState } from "../base/rate.ts";
 import type { Clock } from "../base/clock.ts";
+import { afterTaking, minuteMs, rateState } from "../base/rate.ts";
+import type { FleetPart } from "../fleet/fleet.ts";
+import { createSharedTakes } from "../fleet/shared_takes.ts";
 
 /** Limits failed attempts to sign in. */
 export interface SignInThrottle {
@@ -8,6 +10,8 @@ export interface SignInThrottle {
    * counted.
    */
   take(address: string | null): number;
+  /** What the processes tell each other of attempts. */
+  part: FleetPart;
 }
 
 /** Attempts per minute: of one address, and of all together. */
@@ -16,7 +20,8 @@ const overall = 300;
 const addressesMax = 10_000;
 
 /**
- * Counts failures of this process, in memory: keys are too long to be guessed, so this suffices.
+ * Counts failures in memory, of this process and, up to a second ago, of the others: keys are too
+ * long to be guessed, so this suffices.
  */
 export function createSignInThrottle({ elapsed: now }: Pick<Clock, "elapsed">): SignInThrottle {
   const usedUp = new Map<string, number>();
@@ -28,7 +33,18 @@ export function createSignInThrottle({ elapsed: now }: Pick<Clock, "elapsed">): 
     if (usedUp.size >= addressesMax) usedUp.clear();
   }
 
+  function put(address: string, until: number): void {
+    if (usedUp.size >= addressesMax) forgetOld();
+    usedUp.set(address, until);
+  }
+
+  const taken = createSharedTakes(now, (name, ms) => {
+    if (name === "") allUsedUp = Math.max(allUsedUp, now()) + ms;
+    else put(name, Math.max(usedUp.get(name) ?? 0, now()) + ms);
+  });
+
   return {
+    part: taken,
     take(address) {
       const own = address === null ? 0 : usedUp.get(address) ?? 0;
       const waitMs = Math.max(
@@ -37,9 +53,10 @@ export function createSignInThrottle({ elapsed: now }: Pick<Clock, "elapsed">): 
       );
       if (waitMs > 0) return waitMs;
       allUsedUp = afterTaking(allUsedUp, { count: 1, limit: overall, now: now() });
+      taken.took("", minuteMs / overall);
       if (address === null) return 0;
-      if (usedUp.size >= addressesMax) forgetOld();
-      usedUp.set(address, afterTaking(own, { count: 1, limit: perAddress, now: now() }));
+      put(address, afterTaking(own, { count: 1, limit: perAddress, now: now() }));
+      taken.took(address, minuteMs / perAddress);
       return 0;
     },
   };

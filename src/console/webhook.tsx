@@ -84,7 +84,7 @@ function Figures({ subscription, state: { running, openUntil }, now }: {
           note: "counted in attempts",
         },
         { label: "Last delivered", value: <TimeCell at={lastDeliveredAt} /> },
-        { label: "In progress", value: String(running), note: "from this process" },
+        { label: "In progress", value: String(running) },
       ]}
     />
   );

@@ -2,6 +2,8 @@ import { ApiError } from "../base/errors.ts";
 import { afterTaking, type RateState, rateState } from "../base/rate.ts";
 import type { HeaderList } from "../base/response.ts";
 import type { Clock } from "../base/clock.ts";
+import type { FleetPart } from "../fleet/fleet.ts";
+import { createSharedTakes, numbersOf } from "../fleet/shared_takes.ts";
 import type { RateLimitState } from "../ledger/hold.ts";
 import type { KeyLimits } from "../projects/schema.ts";
 import { keyText } from "../store/batch.ts";
@@ -15,7 +17,10 @@ export interface Permit {
   release(): void;
 }
 
-/** The rate limits of API keys, and of refused users. Each process counts for itself. */
+/**
+ * The rate limits of API keys, and of refused users. Each process counts, and moves on by what the
+ * others have counted up to a second ago.
+ */
 export interface RateLimiter {
   /** A permit, or the limits that are exceeded. Throws 429 `concurrency_limit`. */
   acquire(keyId: string, limits: KeyLimits): Permit | { limited: RateLimitState };
@@ -31,6 +36,8 @@ export interface RateLimiter {
   exceeded(keyId: string, limits: KeyLimits): RateLimitState | null;
   /** The limits of a user whose refused requests have used up the rate; else null. */
   exceededByRefusals(ref: EndUserRef, perMinute: number | null): RateLimitState | null;
+  /** What the processes tell each other of these limits. */
+  parts: { taken: FleetPart; running: FleetPart };
 }
 
 /** A user of a project. */
@@ -43,9 +50,13 @@ interface Gate {
   requests: number;
   tokens: number;
   running: number;
+  /** Calls under way in other processes. */
+  runningElsewhere: number;
 }
 
 const gatesMax = 10_000;
+/** The most keys whose running calls one process tells of. */
+const toldMax = 300;
 const forgetEveryMs = 1_000;
 const noLimits: RateLimitState = { requests: null, tokens: null };
 const noPlace: Permit = {
@@ -62,11 +73,44 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
   function gateOf(keyId: string): Gate {
     const known = rateLimiter.get(keyId);
     if (known) return known;
-    const made = { requests: 0, tokens: 0, running: 0 };
+    const made = { requests: 0, tokens: 0, running: 0, runningElsewhere: 0 };
     if (rateLimiter.size >= gatesMax && now() >= mayForgetAt) forgetIdle();
     rateLimiter.set(keyId, made);
     return made;
   }
+
+  /** Moves a limit on, and tells the others by how much. */
+  function take(
+    name: string,
+    kind: "requests" | "tokens",
+    { count, limit }: { count: number; limit: number },
+  ): void {
+    const gate = gateOf(name);
+    const before = Math.max(gate[kind], now());
+    gate[kind] = afterTaking(gate[kind], { count, limit, now: now() });
+    taken.took(`${kind} ${name}`, gate[kind] - before);
+  }
+
+  const taken = createSharedTakes(now, (taken, ms) => {
+    const [kind = "", ...name] = taken.split(" ");
+    if (kind !== "requests" && kind !== "tokens") return;
+    const gate = gateOf(name.join(" "));
+    gate[kind] = Math.max(gate[kind], now()) + ms;
+  });
+
+  const running: FleetPart = {
+    say() {
+      const busy = [...rateLimiter].filter(([, gate]) => gate.running > 0).slice(0, toldMax);
+      if (busy.length === 0) return null;
+      return Object.fromEntries(busy.map(([name, gate]) => [name, gate.running]));
+    },
+    hear(others) {
+      for (const gate of rateLimiter.values()) gate.runningElsewhere = 0;
+      for (const told of others.values()) {
+        for (const [name, count] of numbersOf(told)) gateOf(name).runningElsewhere += count;
+      }
+    },
+  };
 
   const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
 
@@ -83,8 +127,11 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
   function forgetIdle(): void {
     // With very many busy entries, not repeated for each new one.
     mayForgetAt = now() + forgetEveryMs;
-    for (const [keyId, { requests, tokens, running }] of rateLimiter) {
-      if (running === 0 && requests <= now() && tokens <= now()) rateLimiter.delete(keyId);
+    for (const [keyId, gate] of rateLimiter) {
+      const { requests, tokens, running, runningElsewhere } = gate;
+      if (running + runningElsewhere === 0 && requests <= now() && tokens <= now()) {
+        rateLimiter.delete(keyId);
+      }
     }
   }
 
@@ -94,12 +141,14 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
         return noPlace;
       }
       const gate = gateOf(keyId);
-      if (concurrent !== null && gate.running >= concurrent) throw tooManyRunning(concurrent);
+      if (concurrent !== null && gate.running + gate.runningElsewhere >= concurrent) {
+        throw tooManyRunning(concurrent);
+      }
       const before = statesOf(gate, { requestsPerMinute, tokensPerMinute });
       if (exceededLimit(before)) return { limited: before };
-      const take = (usedUp: number, limit: number | null, count: number) =>
-        limit === null ? 0 : afterTaking(usedUp, { count, limit, now: now() });
-      gate.requests = take(gate.requests, requestsPerMinute, 1);
+      if (requestsPerMinute !== null) {
+        take(keyId, "requests", { count: 1, limit: requestsPerMinute });
+      }
       gate.running++;
       let inside = true;
       return {
@@ -107,7 +156,10 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
           requests: stateOf(gate.requests, requestsPerMinute),
           tokens: before.tokens,
         },
-        count: (tokens) => void (gate.tokens = take(gate.tokens, tokensPerMinute, tokens)),
+        count(tokens) {
+          if (tokensPerMinute === null) return;
+          take(keyId, "tokens", { count: tokens, limit: tokensPerMinute });
+        },
         release() {
           if (inside) gate.running--;
           inside = false;
@@ -121,9 +173,9 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
     },
     countRefused(ref, { perMinute, count }) {
       if (perMinute === null) return noLimits;
-      const gate = gateOf(nameOf(ref));
-      gate.requests = afterTaking(gate.requests, { count, limit: perMinute, now: now() });
-      return { requests: rateState(gate.requests, perMinute, now()), tokens: null };
+      take(nameOf(ref), "requests", { count, limit: perMinute });
+      const { requests } = gateOf(nameOf(ref));
+      return { requests: rateState(requests, perMinute, now()), tokens: null };
     },
     exceededByRefusals(ref, perMinute) {
       const gate = perMinute === null ? undefined : rateLimiter.get(nameOf(ref));
@@ -131,6 +183,7 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
       const requests = rateState(gate.requests, perMinute, now());
       return requests.remaining === 0 ? { requests, tokens: null } : null;
     },
+    parts: { taken, running },
   };
 }
 

@@ -6,8 +6,11 @@ import {
   holdRenewAfterMs,
   runningTickMs,
 } from "../base/limits.ts";
-import type { Amount } from "../base/money.ts";
+import { isObject, type Json } from "../base/json.ts";
+import { type Amount, toAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
+import type { FleetPart } from "../fleet/fleet.ts";
+import { numbersOf } from "../fleet/shared_takes.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import type { Holds } from "../ledger/hold.ts";
 
@@ -41,13 +44,15 @@ export interface RunningCallView {
   used: UsedSoFar;
 }
 
-/** The calls in progress in this process. */
+/** The calls in progress in this process, and what the others have told of theirs. */
 export interface RunningCalls {
   /** Renews a call's hold until the returned function is called. */
   add(call: RunningCall): () => void;
-  /** The longest-running calls of a project, at most `limit`, and how many there are. */
+  /** The longest-running calls of a project in all processes, at most `limit`, and how many. */
   ofProject(projectId: string, limit: number): Promise<{ shown: RunningCallView[]; count: number }>;
-  /** Aborts all of them. */
+  /** What the processes tell each other of their calls. */
+  part: FleetPart;
+  /** Aborts all of this process. */
   cutAll(reason: ApiError): void;
   /** Counts a stream whose handler returns, until the returned function is called. */
   addStream(): () => void;
@@ -56,6 +61,27 @@ export interface RunningCalls {
   /** Resolves when no call is left. */
   idle(): Promise<void>;
   readonly size: number;
+}
+
+/** A call in another process, as that has told it. */
+interface ToldCall {
+  projectId: string;
+  view: RunningCallView;
+}
+
+/** A call that was told; none where it is not understood. */
+function readToldCall(told: Json): ToldCall[] {
+  if (!Array.isArray(told)) return [];
+  const [projectId, id, user, model, startedAt, input, output, cost] = told;
+  const texts = [projectId, id, user, model].map(String);
+  const [ofProject = "", ofCall = "", ofUser = "", ofModel = ""] = texts;
+  const used = {
+    input: Number(input),
+    output: Number(output),
+    cost: toAmount(BigInt(String(cost))),
+  };
+  const view = { id: ofCall, user: ofUser, model: ofModel, startedAt: Number(startedAt), used };
+  return [{ projectId: ofProject, view }];
 }
 
 /** A time by the wall clock, by which holds expire, and by the monotonic clock. */
@@ -70,7 +96,15 @@ interface Entry {
   renewedAt: Moment;
   renewing: boolean;
   ended: boolean;
+  /** What it had used when the other processes were last told. */
+  told: { at: number; used: UsedSoFar } | null;
 }
+
+/** The most calls, and the projects, that one process tells of. */
+const toldMax = 50;
+const projectsToldMax = 300;
+/** How long what was told of a call is told again: counting what a response uses takes time. */
+const toldForMs = 2_000;
 
 /**
  * Renews the holds of long calls, all by one timer; short calls cost no write. A call whose renewal
@@ -84,6 +118,10 @@ export function createRunningCalls(
   let idle: (() => void)[] = [];
   let ticking = false;
   let streams = 0;
+  let elsewhere: { calls: ToldCall[]; counts: Map<string, number> } = {
+    calls: [],
+    counts: new Map(),
+  };
   const moment = (): Moment => ({ at: clock.now(), elapsed: clock.elapsed() });
   /** Returns the time since then, by whichever clock reports more. */
   const since = ({ at, elapsed }: Moment) => Math.max(clock.now() - at, clock.elapsed() - elapsed);
@@ -117,10 +155,61 @@ export function createRunningCalls(
     }
   }
 
+  const byAge = (one: Entry, other: Entry) => one.startedAt.elapsed - other.startedAt.elapsed;
+
+  async function viewOf({ call, startedAt }: Entry): Promise<RunningCallView> {
+    const { id, ref: { user }, model } = call;
+    return { id, user, model, startedAt: startedAt.at, used: await call.used() };
+  }
+
+  async function toldOf(entry: Entry): Promise<Json> {
+    const now = clock.elapsed();
+    if (!entry.told || now - entry.told.at >= toldForMs) {
+      entry.told = { at: now, used: await entry.call.used() };
+    }
+    const { call: { id, model, ref: { projectId, user } }, startedAt, told: { used } } = entry;
+    return [projectId, id, user, model, startedAt.at, used.input, used.output, String(used.cost)];
+  }
+
+  const part: FleetPart = {
+    async say() {
+      if (entries.size === 0) return null;
+      const all = [...entries];
+      const counts = new Map<string, number>();
+      for (const { call: { ref: { projectId } } } of all) {
+        counts.set(projectId, (counts.get(projectId) ?? 0) + 1);
+      }
+      const calls = await Promise.all(all.sort(byAge).slice(0, toldMax).map(toldOf));
+      return { calls, counts: Object.fromEntries([...counts].slice(0, projectsToldMax)) };
+    },
+    hear(others) {
+      const calls: ToldCall[] = [];
+      const counts = new Map<string, number>();
+      for (const told of others.values()) {
+        if (!isObject(told)) continue;
+        for (const call of Array.isArray(told.calls) ? told.calls : []) {
+          calls.push(...readToldCall(call));
+        }
+        for (const [projectId, count] of numbersOf(told.counts ?? null)) {
+          counts.set(projectId, (counts.get(projectId) ?? 0) + count);
+        }
+      }
+      elsewhere = { calls, counts };
+    },
+  };
+
   return {
+    part,
     add(call) {
       const now = moment();
-      const entry = { call, startedAt: now, renewedAt: now, renewing: false, ended: false };
+      const entry: Entry = {
+        call,
+        startedAt: now,
+        renewedAt: now,
+        renewing: false,
+        ended: false,
+        told: null,
+      };
       const takeOut = entries.add(entry);
       if (!ticking) clock.after(runningTickMs, tick);
       ticking = true;
@@ -134,12 +223,13 @@ export function createRunningCalls(
     },
     async ofProject(projectId, limit) {
       const own = [...entries].filter(({ call }) => call.ref.projectId === projectId)
-        .sort((one, other) => one.startedAt.elapsed - other.startedAt.elapsed);
-      const shown = own.slice(0, limit).map(async ({ call, startedAt }) => {
-        const { id, ref: { user }, model } = call;
-        return { id, user, model, startedAt: startedAt.at, used: await call.used() };
-      });
-      return { shown: await Promise.all(shown), count: own.length };
+        .sort(byAge);
+      const shown = await Promise.all(own.slice(0, limit).map(viewOf));
+      const others = elsewhere.calls.filter((call) => call.projectId === projectId);
+      shown.push(...others.map(({ view }) => view));
+      shown.sort((one, other) => one.startedAt - other.startedAt);
+      const count = own.length + (elsewhere.counts.get(projectId) ?? 0);
+      return { shown: shown.slice(0, limit), count };
     },
     cutAll(reason) {
       for (const { call } of entries) call.cut(reason);

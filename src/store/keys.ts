@@ -357,3 +357,14 @@ export const cataloguePartKey = (refreshId: string, part: number): Key => [
   refreshId,
   part,
 ];
+
+/**
+ * What one process tells the others of the same store. Written by it every second or two, and
+ * removed when it ends, or by another process a minute after its death.
+ */
+export const processKey = (processId: string): Key => ["process", processId];
+/** All processes that are alive. */
+export const processesPrefix: Key = ["process"];
+
+/** Which process does some work for all, and until when. Written and removed by that process. */
+export const leaseKey = (name: string): Key => ["lease", name];

@@ -34,6 +34,15 @@ export class Breaker {
     return leftMs > 0 && leftMs <= openMaxMs ? this.#openUntil : null;
   }
 
+  /** Another process has opened it: nothing is sent until then, and then one probe. */
+  adopt(until: number, now: number): void {
+    if (until <= this.#openUntil || until - now > openMaxMs) return;
+    this.#openUntil = until;
+    this.#allowed = 1;
+    this.#successes = 0;
+    this.#outcomes = [];
+  }
+
   /**
    * Records how an attempt ended: whether the endpoint responded, with success or a permanent
    * error.

@@ -1,3 +1,4 @@
+import type { FleetPart } from "../fleet/fleet.ts";
 import { errorFields } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
@@ -31,8 +32,10 @@ export interface Dispatcher {
    * itself.
    */
   listen(): void;
-  /** Returns the current state of this process's deliveries to a subscription. */
+  /** Returns the current state of deliveries to a subscription. */
   stateOf(subscriptionId: string): EndpointStatus;
+  /** What the processes tell each other of endpoints. */
+  part: FleetPart;
   /** Starts nothing more; resolves when everything under way has ended. */
   stop(): Promise<void>;
   /** Resolves when nothing is under way. */
@@ -41,9 +44,9 @@ export interface Dispatcher {
   load(): { running: number; queued: number };
 }
 
-/** The state of deliveries to a subscription in one process. */
+/** The state of deliveries to a subscription. */
 export interface EndpointStatus {
-  /** Attempts under way. */
+  /** Attempts under way in all processes. */
   running: number;
   /** Until when nothing is sent because the endpoint kept failing, in ms since 1970; else null. */
   openUntil: number | null;
@@ -191,7 +194,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
     stateOf(subscriptionId) {
       const endpoint = slots.peek(subscriptionId);
       return {
-        running: endpoint?.running ?? 0,
+        running: (endpoint?.running ?? 0) + (endpoint?.elsewhere.running ?? 0),
         openUntil: endpoint?.breaker.openUntil(clock.now()) ?? null,
       };
     },
@@ -202,6 +205,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
     async idle() {
       while (work.size > 0) await Promise.all(work);
     },
+    part: slots.part(clock.now),
     load: () => ({ running: slots.running, queued: slots.queued }),
   };
   return dispatcher;

@@ -1,3 +1,5 @@
+import { isObject, type Json } from "../base/json.ts";
+import type { FleetPart } from "../fleet/fleet.ts";
 import { Breaker } from "./breaker.ts";
 import { deliveryKey } from "../store/keys.ts";
 import type { Key } from "../store/kv.ts";
@@ -59,6 +61,8 @@ export class Endpoint {
   readonly breaker = new Breaker();
   /** Deliveries under way. */
   running = 0;
+  /** What the other processes have told of it. */
+  elsewhere = { running: 0, processes: 0 };
   /** Leased deliveries waiting for a slot; oldest first. */
   readonly queue: LeasedDelivery[] = [];
   /** Deliveries being written, to be queued afterwards. */
@@ -74,6 +78,16 @@ export class Endpoint {
     this.projectId = projectId;
     this.id = id;
   }
+}
+
+/** The most endpoints that one process tells of. */
+const toldMax = 300;
+
+/** How many deliveries of an endpoint may run here: what others leave, or a fair share. */
+function allowedHere({ breaker, elsewhere }: Endpoint, now: number): number {
+  const allowed = breaker.allowed(now);
+  const share = Math.ceil(allowed / (elsewhere.processes + 1));
+  return Math.max(share, allowed - elsewhere.running);
 }
 
 /**
@@ -106,7 +120,7 @@ export class DeliverySlots {
 
   /** Returns how many more deliveries may start at an endpoint now. */
   free(endpoint: Endpoint, now: number): number {
-    const own = endpoint.breaker.allowed(now) - endpoint.running;
+    const own = allowedHere(endpoint, now) - endpoint.running;
     const kept = Math.min(
       reservedBelow - endpoint.running,
       runningMax + reservedSlots - this.#running,
@@ -121,7 +135,7 @@ export class DeliverySlots {
   freeForNew(endpoint: Endpoint, now: number): number {
     const free = this.free(endpoint, now);
     if (!this.#hasBacklog.has(endpoint)) return free;
-    return Math.min(free, Math.floor(endpoint.breaker.allowed(now) / 2) - endpoint.running);
+    return Math.min(free, Math.floor(allowedHere(endpoint, now) / 2) - endpoint.running);
   }
 
   /** Whether a new delivery may be leased and wait in memory, instead of in the store. */
@@ -189,6 +203,37 @@ export class DeliverySlots {
   /** Leased deliveries waiting in memory. */
   get queued(): number {
     return this.#queued;
+  }
+
+  /** What the processes tell each other of endpoints: attempts under way, and open breakers. */
+  part(now: () => number): FleetPart {
+    return {
+      say: () => {
+        const busy: [string, Json][] = [];
+        for (const [id, { running, breaker, projectId }] of this.#endpoints) {
+          const openUntil = breaker.openUntil(now());
+          if (running === 0 && openUntil === null) continue;
+          busy.push([id, [projectId, running, openUntil ?? 0]]);
+          if (busy.length === toldMax) break;
+        }
+        return busy.length === 0 ? null : Object.fromEntries(busy);
+      },
+      hear: (others) => {
+        for (const endpoint of this.#endpoints.values()) {
+          endpoint.elsewhere = { running: 0, processes: 0 };
+        }
+        for (const told of others.values()) {
+          for (const [id, value] of Object.entries(isObject(told) ? told : {})) {
+            if (!Array.isArray(value)) continue;
+            const [projectId, running, openUntil] = value;
+            const endpoint = this.of(String(projectId), id);
+            endpoint.elsewhere.running += Number(running);
+            endpoint.elsewhere.processes += Number(running) > 0 ? 1 : 0;
+            endpoint.breaker.adopt(Number(openUntil), now());
+          }
+        }
+      },
+    };
   }
 
   #forgetIdle(): void {

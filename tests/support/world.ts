@@ -85,6 +85,8 @@ interface WorldOptions {
   takeSnapshot?: Deps["takeSnapshot"];
   /** How deliveries are sent; to the scripted subscriber by default. */
   sendWebhook?: Deps["sendWebhook"];
+  /** Tells the service that other processes use the store. */
+  isShared?: boolean;
   /** Another world's store, as a second process on it. */
   shareWith?: World;
   /** A database that exists already; else a new one in memory. The world closes it. */
@@ -120,7 +122,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
   const store = options.database
     ? denoKv(options.database)
-    : (shareWith && stores.get(shareWith)) ?? await openTestStore();
+    : (shareWith && stores.get(shareWith)) ?? await openTestStore(options.isShared);
   const kv = batchReads(guardKv(wrapKv ? wrapKv(plain(store)) : store, (work) => work), clock);
   const id = createIds(clock.now, random);
   const meter = createMetrics();
