@@ -1,8 +1,11 @@
 // `deno task torture [--seconds 300] [--seed N]`: kills a real service at random moments under a
 // load of everything. Prints what came of it; exits 1 when anything was lost, doubled or wrong.
-// `--store URL --services 2`: so many services on one KV Connect server, such as denokv, whose
-// token is in DENO_KV_ACCESS_TOKEN.
+// `--store URL --services 2`: so many services on one PostgreSQL database, or on one KV Connect
+// server, such as denokv, whose token is in DENO_KV_ACCESS_TOKEN.
+// `--store postgres`: on a PostgreSQL server of its own, which crashes now and then as well.
+// `--store standby`: on one with a synchronous standby, which takes its place at its first crash.
 import { parseArgs } from "node:util";
+import { crashing, failingOver } from "../tests/support/postgres_faults.ts";
 import { torture } from "../tests/support/torture.ts";
 
 const { values } = parseArgs({
@@ -24,13 +27,19 @@ if (!(Number.isInteger(services) && services >= 1) || (services > 1 && !values.s
   console.error("--services must be 1, or more with --store: a file is for one service");
   Deno.exit(1);
 }
+await using own = values.store === "postgres"
+  ? await crashing()
+  : values.store === "standby"
+  ? await failingOver()
+  : null;
 console.log(`torture for ${seconds} s, with seed ${seed}`);
 const outcome = await torture({
   seconds,
   seed,
   lifeMaxMs: 8_000,
   patient: true,
-  store: values.store,
+  store: own?.url ?? values.store,
+  crashStore: own?.crash,
   services,
   onKill(kills, { operations, acknowledged, faults }) {
     if (kills % 10 > 0) return;

@@ -8,6 +8,8 @@ import { makeFolder, type Service, startService } from "./service.ts";
 // decides and not the cores of this machine: on more than a few cores the same ratios hold nearby.
 const roundTripMs = 20;
 const users = 500;
+/** Those of 1, 2 and 4 processes. */
+const accounts = 5 * users;
 const connectionsEach = 16;
 const turns = 5;
 const turnSeconds = 4;
@@ -25,7 +27,7 @@ async function startFleet(
   const folder = makeFolder();
   const env = { KV_PATH: url, LOG_LEVEL: "info" };
   const upstream = { UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/v1` };
-  const first = await startPaid(upstreamPort, folder.path, users, env);
+  const first = await startPaid(upstreamPort, folder.path, accounts, env);
   const others = await Promise.all(
     Array.from(
       { length: count - 1 },
@@ -49,12 +51,15 @@ function withPort(service: Service): Service & { port: number } {
 /** How the users of a load come to the processes. */
 type Routing = "sticky" | "any";
 
+/** Users of their own for each number of processes: else the arms would meet on their accounts. */
 function loadsOf({ members }: Fleet, count: number, routing: Routing): Load[] {
+  const base = count * users;
   return members.slice(0, count).map((member, at) => ({
     ...chatLoad(member, { connections: connectionsEach, seconds: turnSeconds }),
     ...(routing === "sticky"
-      ? { users: Math.floor(users / count), every: count, from: at, drawn: true }
-      : { users, drawn: true }),
+      ? { users: Math.floor(users / count), every: count, base: base + at }
+      : { users, base }),
+    drawn: true,
     counts: true,
   }));
 }

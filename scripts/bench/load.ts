@@ -5,7 +5,7 @@ import { isWhole } from "./whole.ts";
 
 const load: Load = JSON.parse(Deno.args[0] ?? "{}");
 const { port, path, headers, kind, users, connections, seconds } = load;
-const { every = 1, from = 0, drawn = false } = load;
+const { base = 0, every = 1, drawn = false } = load;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const run = crypto.randomUUID();
@@ -42,7 +42,7 @@ let made = 0;
 function requestText(): Uint8Array {
   const n = made++;
   const chosen = drawn ? Math.floor(Math.random() * users) : n % users;
-  const user = `user-${(from + chosen * every) % (users * every)}`;
+  const user = `user-${base + chosen * every}`;
   const key = kind === "retry" ? `seen-${n % users}` : `${run}-${n}`;
   const body = isCall(kind)
     ? JSON.stringify(bodies[kind](user))

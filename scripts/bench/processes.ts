@@ -11,9 +11,9 @@ export interface Load {
   /** `retry` sends deposits under keys that have been seen. */
   kind: ModelCallKind | "deposit" | "charge" | "retry";
   users: number;
-  /** Only every so many users, from this one on; all of them, in turn, by default. */
+  /** The first of the users, and the distance from one to the next; 0 and 1 by default. */
+  base?: number;
   every?: number;
-  from?: number;
   /** Draws users by chance. */
   drawn?: boolean;
   /** Counts responses that are no success, instead of ending. */

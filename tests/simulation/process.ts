@@ -91,6 +91,7 @@ export class Process implements Holder {
     const process = new Process(life, app, timeline);
     repeat(deps.clock, () => around.tempo.sweepEveryMs, () => app.sweep());
     repeat(deps.clock, () => around.tempo.pollEveryMs, () => app.dispatcher.poll());
+    repeat(deps.clock, () => around.tempo.pollEveryMs / 2, () => app.beat());
     return process;
   }
 
@@ -122,6 +123,7 @@ export class Process implements Holder {
     app.running.cutAll(new ApiError(503, { message: "Restarting.", code: "server_shutdown" }));
     await Promise.race([app.running.idle(), this.#timeline.pause(stopPartMs)]);
     await Promise.race([app.dispatcher.stop(), this.#timeline.pause(stopPartMs)]);
+    await Promise.race([app.leave().catch(() => {}), this.#timeline.pause(stopPartMs)]);
     this.die();
   }
 

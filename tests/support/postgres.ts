@@ -11,6 +11,8 @@ export interface PostgresServer extends AsyncDisposable {
   start(): Promise<void>;
   /** Stops it: `immediate` as a crash does, `fast` without waiting for sessions. */
   stop(mode: "immediate" | "fast"): Promise<void>;
+  /** Makes a standby the primary. */
+  promote(): Promise<void>;
   /** Sends a signal to its main process. */
   signal(name: Deno.Signal): void;
   /** Ends it at once and removes its folder, without waiting. */
@@ -101,6 +103,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     start: async () =>
       void await run("pg_ctl", ["-D", data, "-w", "-t", "60", "-l", `${folder}/log`, "start"]),
     stop: async (mode) => void await run("pg_ctl", ["-D", data, "-w", "-m", mode, "stop"]),
+    promote: async () => void await run("pg_ctl", ["-D", data, "-w", "promote"]),
     signal(name) {
       const [pid] = Deno.readTextFileSync(`${data}/postmaster.pid`).split("\n");
       Deno.kill(Number(pid), name);

@@ -28,6 +28,8 @@ export interface Outcome {
   seed: number;
   seconds: number;
   kills: number;
+  /** Crashes of the store's server. */
+  storeCrashes: number;
   operations: number;
   /** Operations whose callers got a response that they are recorded. */
   acknowledged: number;
@@ -60,8 +62,13 @@ interface TortureOptions {
   lifeMaxMs: number;
   /** Waits for the holds of dead processes in real time; otherwise the clock is moved. */
   patient: boolean;
-  /** The URL of a KV Connect server instead of a file; its token is in the environment. */
+  /**
+   * The URL of a PostgreSQL database, or of a KV Connect server, instead of a file; that server's
+   * token is in the environment.
+   */
   store?: string | undefined;
+  /** Crashes the store's server, and brings it, or its successor, back. */
+  crashStore?: (() => Promise<void>) | undefined;
   /** The number of services on that store, each killed separately; a file allows only one. */
   services?: number;
   onKill?(kills: number, seen: Seen): void;
@@ -74,7 +81,9 @@ const roles: readonly Role[] = [
 ];
 const holdsEndMs = 90_000;
 const deliveredMs = 120_000;
-const startsMax = 10;
+/** A database that crashed needs some seconds until it can be used again. */
+const startsMax = 60;
+const storeCrashShare = 0.2;
 const env = {
   ...serviceEnv,
   ...receiverEnv,
@@ -115,8 +124,14 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       place.farebox = await place.next;
     };
     let kills = 0;
+    let storeCrashes = 0;
     for (const end = performance.now() + options.seconds * 1_000; performance.now() < end;) {
       await sleep(random() * random() * options.lifeMaxMs);
+      if (options.crashStore && random() < storeCrashShare) {
+        await options.crashStore();
+        storeCrashes++;
+        continue;
+      }
       await replace();
       kills++;
       options.onKill?.(kills, seen);
@@ -140,6 +155,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       seed: options.seed,
       seconds: options.seconds,
       kills,
+      storeCrashes,
       operations: seen.operations,
       acknowledged: seen.acknowledged.size,
       refused: seen.refused,
