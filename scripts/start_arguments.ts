@@ -1,5 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isDatabaseFile } from "../src/config.ts";
 import { dataFolders } from "./data_folders.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
@@ -14,7 +15,8 @@ export function startArguments(
 ): string[] {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
   const [, command = ""] = tasks[name].command.split(" && deno ");
-  const folders = dataFolders(resolve(folder, kvPath || "data/farebox.kv"))
+  const path = kvPath || "data/farebox.kv";
+  const folders = dataFolders(isDatabaseFile(path) ? resolve(folder, path) : path)
     .map((path) => path.replaceAll(",", ",,")).join(",");
   return command.replaceAll('"', "").split(" ").map((arg: string) =>
     arg === "main.ts" ? root + arg : arg
