@@ -24,6 +24,8 @@ export interface PostgresServer extends AsyncDisposable {
 interface ServerOptions {
   /** Lines of its configuration. */
   settings?: readonly string[];
+  /** A certificate and its key, `server.crt` and `server.key`, with which it takes TLS. */
+  files?: Record<string, string>;
   /** Another server that it follows as a standby. */
   standbyOf?: PostgresServer;
   /** Its name to the server that it follows. */
@@ -78,7 +80,12 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   const port = unusedPort();
   const data = `${folder}/data`;
   await createData(run, { folder, data, ...options });
+  for (const [name, text] of Object.entries(options.files ?? {})) {
+    await Deno.writeTextFile(`${data}/${name}`, text, { mode: 0o600 });
+    if (isRoot) await command("chown", ["nobody", `${data}/${name}`]);
+  }
   const settings = [
+    ...options.files ? ["ssl=on"] : [],
     `port=${port}`,
     "listen_addresses='127.0.0.1'",
     `unix_socket_directories='${folder}'`,
