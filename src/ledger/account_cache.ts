@@ -18,20 +18,22 @@ export interface AccountCache {
   onRefused(name: string): void;
   /** The account was read, at this version. */
   onRead(name: string, version: string | null): void;
-  /** Whether another process has written the account within a second. */
+  /** Whether writes of the account were refused again and again just now. */
   isContended(name: string): boolean;
 }
 
 const accountsMax = 20_000;
 /** How long an account that others write too is believed: from a hold to a quick settle. */
 const believedMs = 50;
-/** For so long after another process was met, the account is given up to it between writes. */
-const contendedMs = 1_000;
+/** After this many refused writes, each within a second of the last, processes take turns. */
+const refusalsMin = 3;
+const refusalsApartMs = 1_000;
 /** After so many reads that found the account unchanged, nobody else writes it any more. */
 const unchangedReadsMin = 8;
 
 interface Meeting {
-  at: number;
+  refusedAt: number;
+  refusals: number;
   /** The version that was last known here, and how many reads since have found it unchanged. */
   version: string | null;
   unchangedReads: number;
@@ -69,8 +71,12 @@ export function createAccountCache(
     onRefused(name) {
       known.delete(name);
       if (!isShared) return;
+      const before = met.get(name);
+      const refusedAt = elapsed();
+      const isSoon = before && refusedAt - before.refusedAt < refusalsApartMs;
+      const refusals = isSoon ? before.refusals + 1 : 1;
       met.delete(name);
-      met.set(name, { at: elapsed(), version: null, unchangedReads: 0 });
+      met.set(name, { refusedAt, refusals, version: null, unchangedReads: 0 });
       evict(met);
     },
     onRead(name, version) {
@@ -79,12 +85,13 @@ export function createAccountCache(
       if (meeting.version === version) {
         if (++meeting.unchangedReads >= unchangedReadsMin) met.delete(name);
       } else if (meeting.version !== null) {
-        Object.assign(meeting, { at: elapsed(), unchangedReads: 0 });
+        meeting.unchangedReads = 0;
       }
     },
     isContended(name) {
       const meeting = met.size > 0 && met.get(name);
-      return meeting ? elapsed() - meeting.at < contendedMs : false;
+      if (!meeting || meeting.refusals < refusalsMin) return false;
+      return elapsed() - meeting.refusedAt < refusalsApartMs;
     },
   };
 }

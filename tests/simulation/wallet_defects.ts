@@ -46,6 +46,6 @@ export const walletDefects: readonly Defect[] = [
   {
     name: "an authorization is written on a row that may be stale",
     seams: withoutChecks(is("authorization")),
-    seedsMax: 60,
+    seedsMax: 200,
   },
 ];
