@@ -10,7 +10,7 @@ const roundTripMs = 20;
 const users = 500;
 /** Those of 1, 2 and 4 processes. */
 const accounts = 5 * users;
-const connectionsEach = 8;
+const connectionsEach = 16;
 const turns = 5;
 const turnSeconds = 4;
 const warmUpSeconds = 8;

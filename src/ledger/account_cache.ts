@@ -12,92 +12,155 @@ export interface CachedAccount {
 export interface AccountCache {
   /** Null where the account has to be read. */
   find(name: string): CachedAccount | null;
-  remember(name: string, cached: CachedAccount): void;
-  forget(name: string): void;
-  /** A write was refused: another process has written the account. */
-  onRefused(name: string): void;
+  /** The account was written; `believed`: as it was cached, without reading it. */
+  onWritten(name: string, cached: CachedAccount, believed: boolean): void;
   /** The account was read, at this version. */
   onRead(name: string, version: string | null): void;
+  /** A write was refused: another process has written the account. */
+  onRefused(name: string): void;
+  forget(name: string): void;
   /** Whether writes of the account were refused again and again just now. */
   isContended(name: string): boolean;
 }
 
 const accountsMax = 20_000;
-/** How long an account that others write too is believed: from a hold to a quick settle. */
+/** How long an account is always believed after a write: from a hold to a quick settle. */
 const believedMs = 50;
+/** An account on which another process was met is read, until so many reads found no change. */
+const unchangedReadsMin = 8;
+/**
+ * Nothing is believed for longer than that where others have changed more than this share of the
+ * accounts of late: a refused write costs two round trips more, a read one.
+ */
+const changedShareMax = 0.2;
+/** Over about how many accounts the share is taken. */
+const shareOver = 64;
 /** After this many refused writes, each within a second of the last, processes take turns. */
 const refusalsMin = 3;
 const refusalsApartMs = 1_000;
-/** After so many reads that found the account unchanged, nobody else writes it any more. */
-const unchangedReadsMin = 8;
+
+interface Known extends CachedAccount {
+  /** When it was written here. */
+  at: number;
+}
 
 interface Meeting {
   refusedAt: number;
   refusals: number;
-  /** The version that was last known here, and how many reads since have found it unchanged. */
-  version: string | null;
   unchangedReads: number;
 }
 
 /** Creates a cache of accounts by name; in a store of this process alone nobody else is met. */
 export function createAccountCache(
-  { elapsed }: Pick<Clock, "elapsed">,
+  clock: Pick<Clock, "elapsed">,
   { isShared }: Pick<KvLimits, "isShared">,
 ): AccountCache {
-  const known = new Map<string, CachedAccount & { at: number }>();
-  /** The accounts on which another process was met. */
-  const met = new Map<string, Meeting>();
-
-  return {
-    find(name) {
-      const cached = known.get(name);
-      if (!cached) return null;
-      const isBelieved = met.size === 0 || !met.has(name) || elapsed() - cached.at <= believedMs;
-      return isBelieved ? cached : null;
-    },
-    /** Evicts the oldest first: reordering the map at each operation would cost more. */
-    remember(name, { account, version }) {
-      // A closed account is reopened by a write that this queue does not make.
-      if (account.closed) return void known.delete(name);
-      const meeting = met.size > 0 && met.get(name);
-      if (meeting) meeting.version = version;
-      const at = meeting ? elapsed() : 0;
-      const cached = known.get(name);
-      if (cached) return void Object.assign(cached, { account, version, at });
-      known.set(name, { account, version, at });
-      evict(known);
-    },
-    forget: (name) => void known.delete(name),
-    onRefused(name) {
-      known.delete(name);
-      if (!isShared) return;
-      const before = met.get(name);
-      const refusedAt = elapsed();
-      const isSoon = before && refusedAt - before.refusedAt < refusalsApartMs;
-      const refusals = isSoon ? before.refusals + 1 : 1;
-      met.delete(name);
-      met.set(name, { refusedAt, refusals, version: null, unchangedReads: 0 });
-      evict(met);
-    },
-    onRead(name, version) {
-      const meeting = met.size > 0 && met.get(name);
-      if (!meeting) return;
-      if (meeting.version === version) {
-        if (++meeting.unchangedReads >= unchangedReadsMin) met.delete(name);
-      } else if (meeting.version !== null) {
-        meeting.unchangedReads = 0;
-      }
-    },
-    isContended(name) {
-      const meeting = met.size > 0 && met.get(name);
-      if (!meeting || meeting.refusals < refusalsMin) return false;
-      return elapsed() - meeting.refusedAt < refusalsApartMs;
-    },
-  };
+  return isShared ? new SharedAccounts(clock.elapsed) : new OwnAccounts();
 }
 
+/** Evicts the oldest first: reordering the map at each operation would cost more. */
 function evict(map: Map<string, unknown>): void {
   if (map.size <= accountsMax) return;
   const [oldest = ""] = map.keys();
   map.delete(oldest);
+}
+
+/** Accounts that no other process writes. */
+class OwnAccounts implements AccountCache {
+  readonly #known = new Map<string, CachedAccount>();
+
+  find(name: string): CachedAccount | null {
+    return this.#known.get(name) ?? null;
+  }
+
+  onWritten(name: string, { account, version }: CachedAccount): void {
+    // A closed account is reopened by a write that this queue does not make.
+    if (account.closed) return this.forget(name);
+    const cached = this.#known.get(name);
+    if (cached) return void Object.assign(cached, { account, version });
+    this.#known.set(name, { account, version });
+    evict(this.#known);
+  }
+
+  onRead(): void {}
+
+  onRefused(name: string): void {
+    this.forget(name);
+  }
+
+  forget(name: string): void {
+    this.#known.delete(name);
+  }
+
+  isContended(): boolean {
+    return false;
+  }
+}
+
+/** Accounts that other processes write too. */
+class SharedAccounts implements AccountCache {
+  readonly #known = new Map<string, Known>();
+  /** The accounts on which another process was met. */
+  readonly #met = new Map<string, Meeting>();
+  readonly #elapsed: () => number;
+  /** The share of accounts that others had changed when they were next looked at here. */
+  #changedShare = 0;
+
+  constructor(elapsed: () => number) {
+    this.#elapsed = elapsed;
+  }
+
+  find(name: string): CachedAccount | null {
+    const cached = this.#known.get(name);
+    if (!cached) return null;
+    if (this.#elapsed() - cached.at <= believedMs) return cached;
+    return this.#changedShare > changedShareMax || this.#met.has(name) ? null : cached;
+  }
+
+  onWritten(name: string, { account, version }: CachedAccount, believed: boolean): void {
+    const before = this.#known.get(name);
+    const at = this.#elapsed();
+    if (believed && before && at - before.at > believedMs) this.#note(false);
+    if (account.closed) return this.forget(name);
+    this.#known.set(name, { account, version, at });
+    evict(this.#known);
+  }
+
+  onRead(name: string, version: string | null): void {
+    const cached = this.#known.get(name);
+    if (!cached) return;
+    const isChanged = cached.version !== version;
+    this.#note(isChanged);
+    if (isChanged) this.#known.delete(name);
+    const meeting = this.#met.get(name);
+    if (!meeting) return;
+    meeting.unchangedReads = isChanged ? 0 : meeting.unchangedReads + 1;
+    if (meeting.unchangedReads >= unchangedReadsMin) this.#met.delete(name);
+  }
+
+  onRefused(name: string): void {
+    this.forget(name);
+    this.#note(true);
+    const before = this.#met.get(name);
+    const refusedAt = this.#elapsed();
+    const isSoon = before && refusedAt - before.refusedAt < refusalsApartMs;
+    const refusals = isSoon ? before.refusals + 1 : 1;
+    this.#met.delete(name);
+    this.#met.set(name, { refusedAt, refusals, unchangedReads: 0 });
+    evict(this.#met);
+  }
+
+  forget(name: string): void {
+    this.#known.delete(name);
+  }
+
+  isContended(name: string): boolean {
+    const meeting = this.#met.get(name);
+    if (!meeting || meeting.refusals < refusalsMin) return false;
+    return this.#elapsed() - meeting.refusedAt < refusalsApartMs;
+  }
+
+  #note(isChanged: boolean): void {
+    this.#changedShare += ((isChanged ? 1 : 0) - this.#changedShare) / shareOver;
+  }
 }

@@ -85,7 +85,7 @@ export function createAccountQueue(
         const version = await commitTx(name, tx);
         if (version === null && unread.length > 0) claims.onCollision();
         if (version === null) continue;
-        cache.remember(name, { account: tx.account, version });
+        cache.onWritten(name, { account: tx.account, version }, !fresh);
         const { use } = tx.spending;
         if (use) services.topUsers.observe(ref.projectId, ref.user, use);
         tx.entries.forEach((entry) => deps.metrics.entry(entry, tx.snapshot.project.currency));
