@@ -16,6 +16,7 @@ import { reportStart } from "./src/platform/startup_report.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps } from "./src/platform/deps.ts";
 import { openStore } from "./src/platform/stores.ts";
+import { copyKey } from "./src/store/keys.ts";
 import { devProject } from "./src/projects/dev_project.ts";
 
 /** How often leftovers of dead processes are cleaned up. */
@@ -55,6 +56,7 @@ async function main(): Promise<void> {
   const store = await orExit(() => openStore(config));
   const deps = await orExit(() => createRealDeps(config, store));
   const app = await orExit(() => createApp(deps));
+  await orExit(() => requireWhole(deps));
   await requireSecrets(app, deps);
   const { warning } = store;
   reportStart(deps, { environment: Deno.env.toObject(), isNew, exposed, warning, say });
@@ -144,6 +146,12 @@ function listenFault({ host, port }: Config, error: unknown): string {
     return `PORT ${port} requires privileges that this user does not have. Set one above 1023`;
   }
   return `HOST ${host} cannot be used to listen: ${messageOf(error)}`;
+}
+
+/** A service on half of a database would take what is missing for new. */
+async function requireWhole({ kv }: Deps): Promise<void> {
+  if ((await kv.get(copyKey)).value === null) return;
+  throw new Error("KV_PATH has an unfinished copy of another store. Run 'farebox copy' to its end");
 }
 
 /** With a wrong key, links would be rejected and no delivery could be signed. */

@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from "commander";
 import { addBackup } from "./farebox/backup.ts";
+import { addCopy } from "./farebox/copy.ts";
 import { type Context, type Given, openContext } from "./farebox/context.ts";
 import { addExport } from "./farebox/export.ts";
 import { exitCodes, Failure } from "./farebox/failure.ts";
@@ -34,6 +35,7 @@ const groups: readonly AddCommands[] = [
   addImport,
   addBackup,
   addRestore,
+  addCopy,
   addVerify,
   addSecrets,
   addStripe,
@@ -41,7 +43,7 @@ const groups: readonly AddCommands[] = [
 
 const notes = `
 Settings, from the environment or from .env:
-  ADMIN_KEY    the service's admin key, needed by all commands except restore
+  ADMIN_KEY    the service's admin key, needed by all commands except restore and copy
   FAREBOX_URL  the URL of the service; default: http://localhost:PORT, or BASE_URL
 
 Results go to standard output, everything else to standard error. With --json a result is one

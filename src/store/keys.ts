@@ -368,3 +368,8 @@ export const processesPrefix: Key = ["process"];
 
 /** Which process does some work for all, and until when. Written and removed by that process. */
 export const leaseKey = (name: string): Key => ["lease", name];
+/** All leases. */
+export const leasesPrefix: Key = ["lease"];
+
+/** How far a copy from another store has come. Removed when it is complete. */
+export const copyKey: Key = ["copy"];
