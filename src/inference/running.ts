@@ -73,12 +73,13 @@ interface ToldCall {
 function readToldCall(told: Json): ToldCall[] {
   if (!Array.isArray(told)) return [];
   const [projectId, id, user, model, startedAt, input, output, cost] = told;
+  if (typeof cost !== "string" || !/^\d+$/.test(cost)) return [];
   const texts = [projectId, id, user, model].map(String);
   const [ofProject = "", ofCall = "", ofUser = "", ofModel = ""] = texts;
   const used = {
     input: Number(input),
     output: Number(output),
-    cost: toAmount(BigInt(String(cost))),
+    cost: toAmount(BigInt(cost)),
   };
   const view = { id: ofCall, user: ofUser, model: ofModel, startedAt: Number(startedAt), used };
   return [{ projectId: ofProject, view }];

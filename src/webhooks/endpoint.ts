@@ -226,10 +226,11 @@ export class DeliverySlots {
           for (const [id, value] of Object.entries(isObject(told) ? told : {})) {
             if (!Array.isArray(value)) continue;
             const [projectId, running, openUntil] = value;
+            if (typeof running !== "number" || typeof openUntil !== "number") continue;
             const endpoint = this.of(String(projectId), id);
-            endpoint.elsewhere.running += Number(running);
-            endpoint.elsewhere.processes += Number(running) > 0 ? 1 : 0;
-            endpoint.breaker.adopt(Number(openUntil), now());
+            endpoint.elsewhere.running += running;
+            endpoint.elsewhere.processes += running > 0 ? 1 : 0;
+            endpoint.breaker.adopt(openUntil, now());
           }
         }
       },

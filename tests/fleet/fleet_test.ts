@@ -6,7 +6,7 @@ import { signedIn, textOf, Visitor } from "../support/console.ts";
 import { settle } from "../support/clock.ts";
 import { chunk, fedStream } from "../support/upstream.ts";
 import { deliver, logs, subscribe } from "../support/webhooks.ts";
-import { createWorld, type World } from "../support/world.ts";
+import { adminKey, createWorld, type World } from "../support/world.ts";
 
 /** Two services that know that they share a store. */
 async function fleetOfTwo(project: Record<string, unknown> = {}) {
@@ -226,4 +226,27 @@ Deno.test("fleet: in a store of one process alone nothing is told and no lease i
   await world.app.sweep();
   assert.equal((await world.deps.kv.list({ prefix: processesPrefix, limit: 10 })).length, 0);
   assert.equal((await world.deps.kv.get(leaseKey("sweep"))).value, null);
+});
+
+Deno.test("fleet: what a process of another version tells is used as far as it is understood", async () => {
+  using fleet = await fleetOfTwo({ limits: { key: { concurrent: 2 } } });
+  const { one, beat } = fleet;
+  await one.deposit("ada", "1");
+  const { body } = await one.json(`/v1/admin/projects/${one.projectId}/keys`, { key: adminKey });
+  const keyId = body.keys.find(({ scopes }: { scopes: string[] }) => scopes.includes("chat")).id;
+  const strange = [
+    null,
+    "text",
+    { calls: { calls: [["pw_1"], null, 7], counts: "many" }, endpoints: { sub_1: 1 }, more: [{}] },
+    { keys: [1, 2], keys_running: { [keyId]: "2" }, sign_in: { "": null } },
+    { keys_running: { [keyId]: 2 } },
+  ];
+  for (const [at, told] of strange.entries()) {
+    const value = new TextEncoder().encode(JSON.stringify(told));
+    const key = ["process", `prc_${at}`];
+    await one.deps.kv.atomic({ checks: [], sets: [{ key, value }], deletes: [] });
+  }
+  await beat();
+  assert.equal(one.logged.filter(({ event }) => event === "fleet_unreachable").length, 0);
+  assert.equal((await ask(one)).status, 429, "two run elsewhere");
 });
