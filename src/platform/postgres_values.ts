@@ -4,8 +4,9 @@ import type { Key, Write } from "../store/kv.ts";
 // How keys, rows and writes travel to PostgreSQL: as arrays in binary, which cost the driver half
 // of what text does.
 
-/** The largest key that Deno KV takes, so that no store takes what another does not. */
+// The largest key and value that Deno KV takes, so that no store takes what another does not.
 const keyBytesMax = 2_048;
+const valueBytesMax = 65_536;
 
 const versionDigits = 19;
 const isVersion = /^\d{19}$/;
@@ -26,7 +27,7 @@ export function writeArguments({ checks, sets, deletes }: Write) {
     if (version !== null && !isVersion.test(version)) failing.push(position);
     checked.set(encoded, { version, position });
   }
-  const values = new Map(sets.map(({ key, value }) => [writable(key), value]));
+  const values = new Map(sets.map(({ key, value }) => [writable(key), bounded(value)]));
   const dropped = new Set(deletes.map(writable));
   for (const encoded of dropped) values.delete(encoded);
   const lock: [string, string][] = [];
@@ -56,6 +57,11 @@ export function writeArguments({ checks, sets, deletes }: Write) {
     byteas([...dropped]),
   ];
   return { args, failing: [...new Set(failing)] };
+}
+
+function bounded(value: Uint8Array): Uint8Array {
+  if (value.length <= valueBytesMax) return value;
+  throw new TypeError(`Value too large (max ${valueBytesMax} bytes)`);
 }
 
 /** Encodes keys as an array of bytea. */

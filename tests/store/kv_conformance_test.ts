@@ -211,13 +211,17 @@ promise("limits of one atomic write", async (kv) => {
     kv.atomic(write({ sets: rows(999), deletes: [["none"], ["too"]] })),
     /Too many mutations \(max 1000\)/,
   );
-  const value = new Uint8Array(65_536);
+}, { of: ["Deno KV", "in-process"] });
+
+promise("limits of values", async (kv) => {
+  const value = new Uint8Array(65_536).fill(7);
   assert.ok(await kv.atomic(write({ sets: [{ key: ["large"], value }] })));
+  assert.deepEqual((await kv.get(["large"])).value, value);
   await assert.rejects(
     kv.atomic(write({ sets: [{ key: ["large"], value: new Uint8Array(65_537) }] })),
     /Value too large \(max 65536 bytes\)/,
   );
-}, { of: ["Deno KV", "in-process"] });
+});
 
 promise(
   "limits of the bytes of one atomic write, keys counted as Deno KV counts them",

@@ -47,6 +47,12 @@ export function findPostgres(): string | null {
   return folders.find((folder) => folder && exists(`${folder}/initdb`)) ?? null;
 }
 
+/** Whether a standby can be made: some packages have the server's programs alone. */
+export function hasStandbys(): boolean {
+  const programs = findPostgres();
+  return programs !== null && exists(`${programs}/pg_basebackup`);
+}
+
 function exists(path: string): boolean {
   try {
     return Deno.statSync(path).isFile;
