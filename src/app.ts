@@ -157,19 +157,20 @@ export async function createApp(outside: Deps): Promise<App> {
   const { fetch } = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth];
   const services = { topUsers, refusalReports, catalogueRefresh, secrets, fleet };
-  const upkeep = createUpkeep(deps, services, sweepers);
+  const upkeep = createUpkeep(deps, { ...services, holdSweep }, sweepers);
   return { fetch, routes, running, admin, dispatcher, ...upkeep };
 }
 
 /** What a process does besides handling requests. */
 function createUpkeep(
   deps: Deps,
-  { topUsers, refusalReports, catalogueRefresh, secrets, fleet }: {
+  { topUsers, refusalReports, catalogueRefresh, secrets, fleet, holdSweep }: {
     topUsers: TopUsers;
     refusalReports: RefusalReports;
     catalogueRefresh: ReturnType<typeof createCatalogueRefresh>;
     secrets: Secrets;
     fleet: Fleet;
+    holdSweep: HoldSweep;
   },
   sweepers: readonly { sweep(): Promise<void> }[],
 ): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
@@ -182,6 +183,7 @@ function createUpkeep(
       await flushCounters();
       await loadCatalogue();
       if (await lease.take()) await sweepAll();
+      else holdSweep.rest();
     },
     probeSecrets: createProbe(deps.kv, secrets),
     beat: fleet.beat,

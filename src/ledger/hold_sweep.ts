@@ -13,6 +13,8 @@ export interface HoldSweep {
    * Each call does a bounded part and continues where the last one stopped.
    */
   sweep(): Promise<void>;
+  /** Another process sweeps: what the last round here saw is old. */
+  rest(): void;
   /** The holds that the last complete round left in place. */
   lastRound(): { open: number; oldestMs: number };
 }
@@ -73,6 +75,10 @@ export function createHoldSweep(
 
   return {
     lastRound: () => seen,
+    rest() {
+      after = null;
+      seen = round = { open: 0, oldestMs: 0 };
+    },
     async sweep() {
       const until = clock.elapsed() + sweepMs;
       do await page(); while (after !== null && clock.elapsed() < until);
