@@ -93,9 +93,9 @@ function commitMeters(page: MetricsRegistry) {
       help: "Writes combined into one atomic write",
       bounds: batchBuckets,
     })({}),
-    retriedSingly: page.counters({
+    retried: page.counters({
       name: "farebox_commit_retries_total",
-      help: "Writes that were retried alone, because the batch they were in was refused",
+      help: "Writes that were sent again, because others of their batch were refused or it failed",
     })({}),
     markers: page.countersBy({
       name: "farebox_commit_markers_total",

@@ -32,7 +32,7 @@ interface CommitterOptions {
   clock: Pick<Clock, "elapsed" | "after">;
   meter: Pick<
     Deps["metrics"],
-    "commits" | "commitTime" | "commitWrites" | "retriedSingly" | "markers"
+    "commits" | "commitTime" | "commitWrites" | "retried" | "markers"
   >;
 }
 
@@ -89,6 +89,7 @@ export function createCommitter(options: CommitterOptions): Committer {
       if ("error" in outcome) return await afterError(members, { send, error: outcome.error });
       const left = members.length === 1 ? refuseAll(members) : refuseFailed(batch, outcome);
       if (left.length === 0) return;
+      meter.retried.add(left.length);
       batch = openBatch([...left], kv.limits.checks);
     }
     await sendSingly(batch.members, send);
@@ -107,7 +108,7 @@ export function createCommitter(options: CommitterOptions): Committer {
 
   async function sendSingly(members: PendingWrite[], send: Sender): Promise<void> {
     for (const { write, resolve, reject } of members) {
-      meter.retriedSingly.add();
+      meter.retried.add();
       await send(write).then(
         (outcome) => resolve(typeof outcome === "string" ? outcome : null),
         (error) => reject(asStoreFault(error)),

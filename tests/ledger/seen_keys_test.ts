@@ -35,7 +35,7 @@ Deno.test("seen keys: a new key is not read, a known one is", async () => {
   const { response } = await send(world, depositPath, "order-7", "1");
   assert.equal(response.headers.get("idempotent-replayed"), "true");
   assert.equal(counted.looks, 1);
-  assert.equal(world.deps.metrics.retriedSingly.value, 0);
+  assert.equal(world.deps.metrics.retried.value, 0);
   assert.equal((await world.balance("ada")).balance, "21");
 });
 
