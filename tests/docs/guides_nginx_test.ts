@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { variableNames } from "../../src/config.ts";
 import { startNginx } from "../support/nginx.ts";
 import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 import { caPath } from "../support/receiver.ts";
@@ -108,3 +109,38 @@ function startHeldUpstream() {
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
 }
+
+testWith(
+  nginx,
+  "guides: the nginx of the compose example passes calls to its services",
+  async (path) => {
+    await using folder = await makeFolder();
+    await using service = await startFarebox({ folder: folder.path, env: serviceEnv });
+    const key = await makeProject(service);
+    const { host } = new URL(service.url);
+    const example = await Deno.readTextFile(
+      new URL("../../examples/compose-nginx.conf", import.meta.url),
+    );
+    const tls = "listen 443 ssl;\n  server_name farebox.example;\n" +
+      "  ssl_certificate /etc/letsencrypt/live/x/fullchain.pem;\n" +
+      "  ssl_certificate_key /etc/letsencrypt/live/x/privkey.pem;";
+    const guide = example.replace("farebox:8000", host).replace("listen 8080;", tls);
+    await using proxy = await startNginx(path, { guide, folder: folder.path, host });
+    assert.match(await proxy.check(), /test is successful/);
+    using client = Deno.createHttpClient({ caCerts: [await Deno.readTextFile(caPath)] });
+    const answer = await fetch(`${proxy.url}/v1/user/balance?user=ada`, {
+      client,
+      headers: { authorization: `Bearer ${key}`, "x-service-user": "ada" },
+    });
+    assert.equal(answer.status, 200);
+    assert.equal((await answer.json()).balance, "0");
+  },
+);
+
+Deno.test("guides: the compose example names only settings that the service reads", async () => {
+  const example = await Deno.readTextFile(new URL("../../examples/compose.yaml", import.meta.url));
+  const named = [...example.matchAll(/\b([A-Z]+(?:_[A-Z]+)+)\b/g)].map(([, name = ""]) => name);
+  const others = named.filter((name) => !name.startsWith("POSTGRES_"));
+  assert.ok(others.includes("KV_PATH"));
+  assert.deepEqual(others.filter((name) => !variableNames.includes(name)), []);
+});
