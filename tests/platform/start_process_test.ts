@@ -102,7 +102,7 @@ Deno.test("start: a database that cannot be opened is reported by its setting", 
     [at("folder"), /^KV_PATH \S+folder is a folder. Name a file in it$/],
     [at("text.kv"), /^KV_PATH \S+text\.kv cannot be opened as a database: file is not a database$/],
     ["https://127.0.0.1:9", /^DENO_KV_ACCESS_TOKEN is required, because KV_PATH is /],
-    ["ftp://127.0.0.1:9", /^KV_PATH must be the path of a file, or /],
+    ["ftp://127.0.0.1:9", /^KV_PATH must be the path of a file, /],
   ];
   for (const [KV_PATH, told] of cases) {
     await assertRefused(folder.path, { ...serviceEnv, KV_PATH }, told);
