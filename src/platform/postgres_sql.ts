@@ -12,7 +12,14 @@ CREATE TABLE IF NOT EXISTS farebox_kv (
   k bytea PRIMARY KEY,
   v bytea NOT NULL,
   ver bigint NOT NULL
-) WITH (fillfactor = 80);
+) WITH (
+  -- Most updates find space on the row's own page, and leave the index alone.
+  fillfactor = 80,
+  -- Short-lived rows gather at the ends of the index: listings must not wade through dead ones.
+  autovacuum_vacuum_scale_factor = 0.01,
+  autovacuum_vacuum_threshold = 2000,
+  autovacuum_analyze_scale_factor = 0.05
+);
 CREATE SEQUENCE IF NOT EXISTS farebox_version CACHE 1;
 `;
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { denoKv } from "../../src/platform/deno_kv.ts";
+import { denoKv, serverLimits } from "../../src/platform/deno_kv.ts";
 import { emptyWrite, type Key, type Kv, type Row, type Write } from "../../src/store/kv.ts";
 import { MemoryStore } from "../simulation/memory_store.ts";
 import { openPostgres } from "../../src/platform/postgres.ts";
@@ -20,6 +20,19 @@ if (server) {
     (await openPostgres(await server.newSchema(), { password: null, pause })).kv;
   stores.push(["PostgreSQL", open]);
   globalThis.addEventListener("unload", () => server.discard());
+}
+
+// A server of KV Connect, with its token in DENO_KV_ACCESS_TOKEN and an empty database.
+const connectUrl = Deno.env.get("KV_CONNECT_URL");
+if (connectUrl) {
+  stores.push(["KV Connect", async () => {
+    const kv = denoKv(await Deno.openKv(connectUrl), serverLimits);
+    for (;;) {
+      const rows = await kv.list({ prefix: [], limit: 500 });
+      if (rows.length === 0) return kv;
+      await kv.atomic({ ...emptyWrite(), deletes: rows.map(({ key }) => key) });
+    }
+  }]);
 }
 
 /** One promise, for every store, or for those with the limits of Deno KV. */
