@@ -82,7 +82,7 @@ export const operatorDefects: readonly Defect[] = [
   {
     name: "redeliveries in progress are not continued",
     seams: listing((options, kv) => isJob(options.prefix) ? Promise.resolve([]) : kv.list(options)),
-    seedsMax: 10,
+    seedsMax: 60,
   },
   {
     name: "a redelivery ends before it has started",
