@@ -2,6 +2,7 @@
 import type { Deps } from "../deps.ts";
 import { FormError, FormField } from "./form.tsx";
 import type { ConsoleVisit } from "./guard.tsx";
+import type { Fleet } from "../fleet/fleet.ts";
 import type { ConsoleSessions } from "./session.ts";
 import { createSignInThrottle } from "./sign_in_throttle.ts";
 
@@ -18,9 +19,10 @@ const field = "sessionKey";
 /** Creates the question for the key of a session. */
 export function createAskForKey(
   { clock }: Pick<Deps, "clock">,
-  sessions: ConsoleSessions,
+  { sessions, fleet }: { sessions: ConsoleSessions; fleet: Pick<Fleet, "join"> },
 ): AskForKey {
   const attempts = createSignInThrottle(clock);
+  fleet.join("confirmations", attempts.part);
   return async (visit, form) => {
     const { session, incoming } = visit;
     const key = form.get(field)?.trim();

@@ -30,7 +30,7 @@ type PageRoutes = Record<string, { GET?: Handler; POST?: Handler; anonymousBody?
 
 /** Maps the console's paths to pages. Forms are posted to the path that shows them. */
 export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes {
-  const services = { ...given, askForKey: createAskForKey(given.deps, given.sessions) };
+  const services = { ...given, askForKey: createAskForKey(given.deps, given) };
   const guard = createConsoleGuard(services);
   const { show, signIn, signOut } = signInRoutes(services);
   const project = "/console/projects/:projectId";
