@@ -21,6 +21,15 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
   { title: "Your own systems", guides: ["webhooks"] },
   {
     title: "Hosting",
-    guides: ["container", "systemd", "binary", "nginx", "deno-deploy", "upgrading"],
+    guides: [
+      "container",
+      "systemd",
+      "binary",
+      "nginx",
+      "postgres",
+      "denokv",
+      "deno-deploy",
+      "upgrading",
+    ],
   },
 ];
