@@ -49,8 +49,9 @@ function notHere({ kvPath }: Config): ApiError {
   const message = kvPath === ":memory:"
     ? "The database is only in memory. Set KV_PATH to a file to make backups possible."
     : "The database is on a separate server, which alone can copy it consistently. Use that " +
-      "server's backups: for PostgreSQL pg_dump or point-in-time recovery, for denokv its point-in-time recovery or a copy of its SQLite file made " +
-      "with 'sqlite3 FILE \".backup COPY\"', for Deno Deploy its own backups.";
+      "server's backups: for PostgreSQL its point-in-time recovery or 'pg_dump', for denokv its " +
+      "point-in-time recovery or a copy of its SQLite file made with 'sqlite3 FILE \".backup " +
+      "COPY\"', for Deno Deploy its own backups.";
   return new ApiError(400, { message, code: "backup_not_here" });
 }
 

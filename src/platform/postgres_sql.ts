@@ -69,7 +69,9 @@ BEGIN
     RETURN;
   END IF;
 
-  version := nextval('farebox_version');
+  -- With a random part: a standby that took over without the last writes counts them anew, and a
+  -- process may still know the lost ones.
+  version := nextval('farebox_version') * 1048576 + floor(random() * 1048576)::bigint;
   IF cardinality(change_k) > 0 THEN
     UPDATE farebox_kv kv SET v = want.v, ver = version
     FROM unnest(change_k, change_v) AS want(k, v) WHERE kv.k = want.k;

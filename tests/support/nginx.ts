@@ -14,16 +14,17 @@ export interface Nginx extends AsyncDisposable {
 
 /**
  * Starts `nginx` in a folder with the guide's server, in front of the service at `host`: its port,
- * certificate and paths are the test's, and everything else is as in the guide.
+ * certificate and paths are the test's, and everything else is as in the guide. Without a host, the
+ * configuration already names the test's.
  */
 export async function startNginx(
   nginx: string,
-  { guide, folder, host }: { guide: string; folder: string; host: string },
+  { guide, folder, host = "" }: { guide: string; folder: string; host?: string },
 ): Promise<Nginx> {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   listener.close();
-  const server = guide.replace("127.0.0.1:8000", host)
+  const server = guide.replace("127.0.0.1:8000", host || "127.0.0.1:8000")
     .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
     .replace("farebox.example;", "localhost;")
     .replace(/\/etc\/letsencrypt\S+fullchain\.pem/, `${fixtures}/server.pem`)
