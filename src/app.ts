@@ -21,6 +21,7 @@ import { MemoryBudget } from "./base/memory_budget.ts";
 import { errorFields } from "./base/errors.ts";
 import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
+import { assetRoutes } from "./pages/assets.ts";
 import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
 import { createFleet, type Fleet } from "./fleet/fleet.ts";
@@ -41,6 +42,7 @@ import { apiDoc } from "./api_doc.ts";
 import { createOutboxNotifier } from "./events/outbox_notifier.ts";
 import { createHoldSweep, type HoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
+import { createLinkSweep } from "./paywall/link_codes.ts";
 import { createLinks } from "./paywall/links.ts";
 import { createPendingSweep } from "./payments/pending.ts";
 import { createReversalSweep } from "./payments/reversals.ts";
@@ -148,9 +150,7 @@ export async function createApp(outside: Deps): Promise<App> {
     summaries: summaryRoutes({ deps, adminGuard, projectCache }),
     exports: exportRoutes({ deps, adminGuard, projectCache }),
     backup: backupRoutes({ deps, adminGuard }),
-    docs: docsRoutes({ deps, operations: apiDoc }),
-    guides: guideRoutes(deps),
-    health: healthRoutes(deps),
+    ...openPublicRoutes(deps),
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
     console: consoleRoutes({ ...calls, ...payments, admin, sessions, fleet, ...webhooks }),
   });
@@ -159,6 +159,16 @@ export async function createApp(outside: Deps): Promise<App> {
   const services = { topUsers, refusalReports, catalogueRefresh, secrets, fleet };
   const upkeep = createUpkeep(deps, { ...services, holdSweep }, sweepers);
   return { fetch, routes, running, admin, dispatcher, ...upkeep };
+}
+
+/** What anyone may read. */
+function openPublicRoutes(deps: Deps) {
+  return {
+    docs: docsRoutes({ deps, operations: apiDoc }),
+    guides: guideRoutes(deps),
+    assets: assetRoutes(deps.fonts),
+    health: healthRoutes(deps),
+  };
 }
 
 /** What a process does besides handling requests. */
@@ -221,6 +231,7 @@ function createSweep(
     createReversalSweep(deps),
     createUnbookedSweep(deps),
     createPendingSweep(deps),
+    createLinkSweep(deps),
   ];
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
@@ -324,9 +335,8 @@ function openMetrics(
 }
 
 async function openLinks(deps: Deps, secrets: Secrets) {
-  const { config: { baseUrl }, clock: { now }, id } = deps;
   return {
-    links: await createLinks({ baseUrl, secrets, now, id }),
+    links: await createLinks({ deps, secrets }),
     deviceCookies: await createDeviceCookies(deps, secrets),
     passkeys: createPasskeys(deps, await createSignedTokens(secrets, "passkey challenges")),
   };

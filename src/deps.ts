@@ -133,6 +133,8 @@ export interface Deps {
   log: Log;
   /** The guides' markdown by the names of their files, such as "going-live". */
   guides: ReadonlyMap<string, string>;
+  /** The fonts of the pages, by the names of their files. */
+  fonts: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
   /** Metrics for Prometheus. */
   metrics: Metrics;
   /** Null where tracing is off. */

@@ -2,6 +2,7 @@ import { createResponseEraser } from "./inference/idempotency.ts";
 import { createKeptErasers } from "./inference/kept_responses.ts";
 import { createCacheEraser } from "./inference/response_cache.ts";
 import type { Deps } from "./deps.ts";
+import { createLinkErasers } from "./paywall/link_codes.ts";
 import { createPaymentErasers } from "./payments/erase.ts";
 import type { ProjectCache } from "./projects/project_cache.ts";
 import { createAuditEraser, createKeyEraser } from "./projects/erase.ts";
@@ -28,6 +29,6 @@ export function createErasers(
       createCacheEraser(deps),
       createConnectionEraser({ deps, projectCache }),
     ],
-    open: [createTopUsersEraser(deps), ...createWebhookErasers(deps)],
+    open: [createTopUsersEraser(deps), ...createLinkErasers(deps), ...createWebhookErasers(deps)],
   };
 }

@@ -24,9 +24,9 @@ export function createNotFound(config: Pick<Config, "baseUrl">): (refuse: Handle
       const message = status === 404 ? "Check the link for typos." : "This page is not available.";
       if (/^\/console(\/|$)/.test(path)) {
         const error = new ApiError(status, { message, headers });
-        return errorPage(error, { requestId, back: at("/console") });
+        return errorPage(error, { requestId, base: at("") });
       }
-      const html = <LostPage says={message} console={at("/console")} docs={at("/docs")} />;
+      const html = <LostPage says={message} base={at("")} />;
       return pageResponse(status, String(html), { requestId, headers });
     }
   };
@@ -34,17 +34,20 @@ export function createNotFound(config: Pick<Config, "baseUrl">): (refuse: Handle
 
 /** The page of an unknown path, which leads owners and developers on. */
 function LostPage(
-  { says, console, docs }: { says: string; console: string; docs: string },
+  { says, base }: { says: string; base: string },
 ) {
   const title = "Page not found";
   return (
-    <Page title={title}>
-      <h1>{title}</h1>
-      <p>{says}</p>
-      <p>
-        Owners sign in at <a href={console}>the console</a>. The API is described in{" "}
-        <a href={docs}>the reference</a>.
-      </p>
+    <Page title={title} base={base}>
+      <div class="card">
+        <h1>{title}</h1>
+        <p>{says}</p>
+        <p>
+          Owners sign in at <a href={`${base}/console`}>the console</a>. The API is described in
+          {" "}
+          <a href={`${base}/docs`}>the reference</a>.
+        </p>
+      </div>
     </Page>
   );
 }

@@ -27,6 +27,7 @@ import type { FreeFormat } from "./inference/free_call.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
+import type { assetRoutes } from "./pages/assets.ts";
 import type { guideRoutes } from "./guides/routes.tsx";
 import type { healthRoutes } from "./health.ts";
 import type { backupRoutes } from "./backup/routes.ts";
@@ -42,7 +43,7 @@ import type { webhookRoutes } from "./webhooks/routes.ts";
 import type { walletRoutes } from "./wallets/routes.tsx";
 import type { catalogueRoutes } from "./pricing/routes.ts";
 import type { summaryRoutes } from "./summaries/routes.ts";
-import type { Routes } from "./mount.ts";
+import type { Route, Routes } from "./mount.ts";
 import type { connectRoutes } from "./wallets/connect_routes.ts";
 
 /** The handlers of every module. */
@@ -63,6 +64,7 @@ export interface RouteHandlers {
   backup: ReturnType<typeof backupRoutes>;
   docs: ReturnType<typeof docsRoutes>;
   guides: ReturnType<typeof guideRoutes>;
+  assets: ReturnType<typeof assetRoutes>;
   health: ReturnType<typeof healthRoutes>;
   metrics: ReturnType<typeof metricsRoutes>;
   console: ReturnType<typeof consoleRoutes>;
@@ -290,26 +292,33 @@ function stripeRouteMap({ stripe }: RouteHandlers): Routes {
 
 /** Public paths: people's links, documentation and probes. */
 function publicRoutes(
-  { paywall, wallets, docs, guides, health, metrics }: RouteHandlers,
+  { paywall, wallets, docs, guides, assets, health, metrics }: RouteHandlers,
 ): Routes {
+  const secretParams = ["token"];
+  const topUp: Route = {
+    secretParams,
+    anonymousBody,
+    GET: paywall.showTopUp,
+    POST: paywall.startTopUp,
+  };
+  const authorize: Route = {
+    secretParams,
+    anonymousBody,
+    GET: wallets.showAuthorize,
+    POST: wallets.decideAuthorize,
+  };
   return {
-    "/topup/:token": {
-      secretParams: ["token"],
-      anonymousBody,
-      GET: paywall.showTopUp,
-      POST: paywall.startTopUp,
-    },
-    "/authorize/:token": {
-      secretParams: ["token"],
-      anonymousBody,
-      GET: wallets.showAuthorize,
-      POST: wallets.decideAuthorize,
-    },
+    "/t/:token": topUp,
+    "/a/:token": authorize,
+    // Links of older versions.
+    "/topup/:token": topUp,
+    "/authorize/:token": authorize,
     "/wallet": { anonymousBody, GET: wallets.showWallet, POST: wallets.changeWallet },
     "/wallet/passkeys/options": { anonymousBody, POST: wallets.passkeyOptions },
     "/wallet/passkeys": { anonymousBody, POST: wallets.addPasskey },
     "/wallet/sign-in/options": { anonymousBody, POST: wallets.signInOptions },
     "/wallet/sign-in": { anonymousBody, POST: wallets.signIn },
+    "/assets/:name": { GET: assets.asset },
     "/docs/guides": { GET: guides.contents },
     "/docs/guides/:name": { GET: guides.guide },
     "/openapi.json": { cors, GET: docs.openapi },

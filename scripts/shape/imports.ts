@@ -84,6 +84,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "projects",
     "summaries",
     "payments",
+    "paywall",
     "wallets",
     "inference",
     "webhooks",

@@ -72,7 +72,12 @@ export function formatForPeople(amount: Amount, currency: string): string {
     });
     formats.set(currency, format);
   }
-  return format.format(formatAmount(amount) as Intl.StringNumericLiteral);
+  return format.format(numericLiteral(amount));
+}
+
+/** The exact decimal string, as `Intl.NumberFormat` takes it. */
+export function numericLiteral(amount: bigint): Intl.StringNumericLiteral {
+  return formatAmount(amount) as Intl.StringNumericLiteral;
 }
 
 /** Reads a decimal that `formatAmount` wrote, of any size. */

@@ -1,6 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Deps } from "../deps.ts";
-import { FormError, FormField } from "./form.tsx";
+import { FormError, FormField } from "../pages/form_parts.tsx";
 import type { ConsoleVisit } from "./guard.tsx";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { ConsoleSessions } from "./session.ts";

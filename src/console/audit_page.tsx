@@ -4,7 +4,7 @@ import { isObject, type Json } from "../base/json.ts";
 import type { Handler } from "../base/handler.ts";
 import { type AuditRow, listAudit } from "../projects/audit.ts";
 import type { ConsoleGuard } from "./guard.tsx";
-import { Pager, Table, TimeCell } from "./parts.tsx";
+import { Pager, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const rowsPerPage = 50;

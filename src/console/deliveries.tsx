@@ -4,7 +4,7 @@ import { listLogs } from "../webhooks/logs.ts";
 import type { DeliveryStatus } from "../webhooks/schema.ts";
 import type { LogEntry } from "../webhooks/view.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { Badge, Pager, Table, Tabs, TimeCell } from "./parts.tsx";
+import { Badge, Pager, Table, Tabs, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const perPage = 25;

@@ -7,8 +7,8 @@ import type { Delivery } from "../webhooks/schema.ts";
 import { Status } from "./deliveries.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { formIdOf } from "./fields.ts";
-import { Hidden } from "./form.tsx";
-import { Stats, Table, TimeCell } from "./parts.tsx";
+import { Hidden } from "../pages/form_parts.tsx";
+import { Stats, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/webhooks";

@@ -39,7 +39,10 @@ interface PageOptions {
   section?: string;
   /** The title as it is shown on the page, where it contains a name that someone has chosen. */
   heading?: Child;
-  script?: { text: string; hash: string };
+  /** A sentence below the title. */
+  note?: Child;
+  /** What can be done on the page, beside its title. */
+  actions?: Child;
   /** The error of the submitted form, which the page shows. */
   problem?: string | null;
   status?: number;
@@ -72,18 +75,12 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
       session,
       at,
       form: () => inTime(readForm(request, deps.config, { bytesMax: formBytesMax, bodies })),
-      page(title, children, { section, heading, script, problem = null, status } = {}) {
+      page(title, children, { section, heading, note, actions, problem = null, status } = {}) {
         const flash = incoming.query("flash");
-        const place: NavItem = { at, isOperator, project, section: section ?? null, flash };
-        const text = script === undefined ? {} : { script: script.text };
-        const page = (
-          <ConsolePage title={title} heading={heading} place={place} {...text}>
-            {children}
-          </ConsolePage>
-        );
-        const allowed = script === undefined ? {} : { script: script.hash };
-        const code = status ?? (problem === null ? 200 : 400);
-        return pageResponse(code, String(page), { requestId, ...allowed });
+        const base = publicPath(deps.config, "");
+        const place: NavItem = { at, base, isOperator, project, section: section ?? null, flash };
+        const page = <ConsolePage {...{ title, heading, note, actions, place, children }} />;
+        return pageResponse(status ?? (problem === null ? 200 : 400), String(page), { requestId });
       },
       go: (address, flash) => seeOther(withFlash(address, flash), requestId),
     };
@@ -109,7 +106,7 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
       return seeOther(at(`/sign-in?to=${to}`), requestId);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return errorPage(error, { requestId, back: at("") });
+      return errorPage(error, { requestId, base: publicPath(deps.config, "") });
     }
   }
 
@@ -130,18 +127,16 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
 /** Shows an error as a page of its own. */
 export function errorPage(
   { status, message, headers }: ApiError,
-  { requestId, back }: { requestId: string; back: string },
+  { requestId, base }: { requestId: string; base: string },
 ): Response {
   const title = status === 404 ? "Page not found" : "Something went wrong";
   const page = (
-    <BarePage title={title}>
-      <main class="lone">
-        <h1>{title}</h1>
-        <p>{message}</p>
-        <p>
-          <a href={back}>Back to the console</a>
-        </p>
-      </main>
+    <BarePage title={title} base={base}>
+      <h1>{title}</h1>
+      <p>{message}</p>
+      <p>
+        <a href={`${base}/console`}>Back to the console</a>
+      </p>
     </BarePage>
   );
   return pageResponse(status, String(page), { requestId, headers });

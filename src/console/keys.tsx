@@ -7,9 +7,16 @@ import { checkId } from "../projects/admin_guard.ts";
 import { type ApiKey, type CreateKey, createKeySchema, scopes } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain, submittedText } from "./fields.ts";
-import { Confirm, FormCheckbox, FormError, FormField, Hidden, ShownOnce } from "./form.tsx";
+import {
+  Confirm,
+  FormCheckbox,
+  FormError,
+  FormField,
+  Hidden,
+  ShownOnce,
+} from "../pages/form_parts.tsx";
 import { submitOnce } from "./submit_once.ts";
-import { Badge, Table, TimeCell } from "./parts.tsx";
+import { Badge, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/keys";

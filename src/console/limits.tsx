@@ -3,7 +3,7 @@ import { badRequest } from "../base/errors.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
-import { FormCheckbox, FormError, FormField, Hidden } from "./form.tsx";
+import { FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 

@@ -1,26 +1,11 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Handler } from "../base/handler.ts";
 import type { RunningCallView } from "../inference/running.ts";
-import { scriptHash } from "../pages/page.tsx";
 import type { ConsoleGuard } from "./guard.tsx";
-import { MoneyCell, Table, TimeCell } from "./parts.tsx";
+import { ExactMoney, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const shownMax = 100;
-
-// Fetches this page regularly, and replaces its list in place.
-const script = `
-const look = async () => {
-  if (document.hidden) return;
-  const answer = await fetch(location.href).catch(() => null);
-  if (!answer || !answer.ok || answer.redirected) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const [now, then] = [fresh.getElementById("live"), document.getElementById("live")];
-  if (now && then && !then.contains(document.activeElement)) then.replaceChildren(...now.childNodes);
-};
-setInterval(look, 2000);
-`;
-const liveScript = { text: script, hash: scriptHash(script) };
 
 /** The calls that are running now. */
 export function livePage(guard: ConsoleGuard, { running, deps }: ConsoleDeps): Handler {
@@ -31,7 +16,7 @@ export function livePage(guard: ConsoleGuard, { running, deps }: ConsoleDeps): H
     return page(
       "Live",
       <>
-        <div id="live">
+        <div id="live" class="card" data-refresh="2">
           <p role="status">
             {count === 1 ? "1 response is" : `${count} responses are`} running.
             {count > shown.length ? ` The ${shown.length} longest-running ones are shown.` : null}
@@ -40,7 +25,7 @@ export function livePage(guard: ConsoleGuard, { running, deps }: ConsoleDeps): H
         </div>
         <p class="muted">Updated every two seconds if scripts run; otherwise reload.</p>
       </>,
-      { section: "/live", script: liveScript },
+      { section: "/live" },
     );
   });
 }
@@ -72,7 +57,7 @@ function Answers({ answers, currency, now, users }: {
         Math.floor((now - startedAt) / 1000),
         used.input.toLocaleString("en-US"),
         used.output.toLocaleString("en-US"),
-        <MoneyCell amount={used.cost} currency={currency} />,
+        <ExactMoney amount={used.cost} currency={currency} />,
       ])}
       empty="Nothing is running."
     />

@@ -3,7 +3,7 @@ import { messageFor, standardMessages } from "../paywall/messages.ts";
 import { type MessageReason, messageReasons, type Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { type FieldLabels, orShowFormAgain, submittedText } from "./fields.ts";
-import { FormError, FormField, Hidden } from "./form.tsx";
+import { FormError, FormField, Hidden } from "../pages/form_parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 

@@ -6,8 +6,8 @@ import type { Deps } from "../deps.ts";
 import { auditEntry } from "../ledger/money_responses.ts";
 import type { ProjectVisit } from "./guard.tsx";
 import { decimalText, formIdOf, submittedText } from "./fields.ts";
-import { Confirm, FormError, FormField, Hidden } from "./form.tsx";
-import { MoneyCell } from "./parts.tsx";
+import { Confirm, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { ExactMoney } from "../pages/parts.tsx";
 
 const reasonCharsMax = 500;
 
@@ -120,7 +120,7 @@ export function ConfirmMoney({ visit, says, amount, wish, action, back, hidden, 
       <p>
         {says}{" "}
         <strong>
-          <MoneyCell amount={amount} currency={currency} />
+          <ExactMoney amount={amount} currency={currency} />
         </strong>.
       </p>
       <p>

@@ -6,7 +6,7 @@ import { changesByPatch } from "../projects/merge_patch.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { orShowFormAgain, submittedText } from "./fields.ts";
-import { FormError, FormField, Hidden } from "./form.tsx";
+import { FormError, FormField, Hidden } from "../pages/form_parts.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 
 /** Returns what a field of the form shows. */

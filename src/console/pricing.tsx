@@ -5,8 +5,8 @@ import { pricingSchema } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain } from "./fields.ts";
-import { FormCheckbox, FormError, FormField, Hidden } from "./form.tsx";
-import { MoneyCell, Table } from "./parts.tsx";
+import { FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { ExactMoney, Table } from "../pages/parts.tsx";
 import { effectsOf, type PriceEffect, type PriceEffects } from "./price_effect.ts";
 import {
   defaultSample,
@@ -192,7 +192,7 @@ const columns = [
 function Models({ models }: { models: ModelRow[] }) {
   const caption = "Empty prices of cached input and cache writes default to the input price";
   return (
-    <div class="scroll" role="region" aria-label="Prices of models" tabindex={0}>
+    <div class="table" role="region" aria-label="Prices of models" tabindex={0}>
       <table class="inputs">
         <caption>{caption}</caption>
         <thead>
@@ -251,7 +251,7 @@ function ConfirmSave({ visit: { project, here }, form, sample, effects }: {
 }) {
   const { currency } = project;
   const cost = (amount: PriceEffect["now"]) =>
-    amount === null ? "not served" : <MoneyCell amount={amount} currency={currency} />;
+    amount === null ? "not served" : <ExactMoney amount={amount} currency={currency} />;
   const { prompt, cached, output } = sample;
   const { models, catalogue } = effects;
   return (

@@ -5,7 +5,7 @@ import { listProjectsToReseal } from "../projects/reseal.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import { seeOther } from "../pages/response.tsx";
 import type { ConsoleGuard } from "./guard.tsx";
-import { Badge, Pager, Table, TimeCell } from "./parts.tsx";
+import { Badge, Pager, Table, TimeCell } from "../pages/parts.tsx";
 import { listUnbooked } from "../payments/unbooked.ts";
 import { UnbookedPayments } from "./unbooked.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";

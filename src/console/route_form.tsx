@@ -3,7 +3,7 @@ import { badRequest } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
 import { submittedText } from "./fields.ts";
-import { FormCheckbox } from "./form.tsx";
+import { FormCheckbox } from "../pages/form_parts.tsx";
 import { type FormValues, Lines, type NamedSetting } from "./named_form.tsx";
 import { upstreamsSection } from "./upstreams.tsx";
 

@@ -7,7 +7,7 @@ import { pageResponse, seeOther } from "../pages/response.tsx";
 import { createSignInThrottle } from "./sign_in_throttle.ts";
 import { errorPage } from "./guard.tsx";
 import { flashText, withFlash } from "./flash.ts";
-import { FormError, FormField, Hidden } from "./form.tsx";
+import { FormError, FormField, Hidden } from "../pages/form_parts.tsx";
 import { BarePage } from "./frame.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
@@ -19,7 +19,8 @@ export function signInRoutes({ deps, sessions, fleet }: ConsoleDeps) {
 
   function page(incoming: Incoming, problem: ApiError | null, to: string): Response {
     const { requestId, query } = incoming;
-    const view = { action: at("/sign-in"), to, problem: problem?.message ?? null };
+    const base = publicPath(deps.config, "");
+    const view = { action: at("/sign-in"), base, to, problem: problem?.message ?? null };
     const html = <SignInPage {...view} said={flashText(query("flash"))} />;
     const response = pageResponse(problem?.status ?? 200, String(html), { requestId });
     for (const [name, value] of Object.entries(problem?.headers ?? {})) {
@@ -70,7 +71,7 @@ export function signInRoutes({ deps, sessions, fleet }: ConsoleDeps) {
       requireSameOrigin(request, deps.config);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return errorPage(error, { requestId, back: at("") });
+      return errorPage(error, { requestId, base: publicPath(deps.config, "") });
     }
     const session = await sessions.of(request);
     if (session) await sessions.end(session);
@@ -90,35 +91,34 @@ function tooMany(waitMs: number): ApiError {
   });
 }
 
-function SignInPage({ action, to, problem, said }: {
+function SignInPage({ action, base, to, problem, said }: {
   action: string;
+  base: string;
   to: string;
   problem: string | null;
   said: string | null;
 }) {
   return (
-    <BarePage title="Sign in">
-      <main class="lone">
-        <h1>Sign in to Farebox</h1>
-        {said === null ? null : <p class="flash" role="status">{said}</p>}
-        <FormError text={problem} />
-        <form method="post" action={action}>
-          <Hidden fields={{ to }} />
-          <FormField
-            name="key"
-            label="Key"
-            type="password"
-            required
-            hint="The owner key of your project: an API key with the scope owner. Operators: ADMIN_KEY, for all projects."
-            more={{ autocomplete: "current-password", autofocus: "" }}
-          />
-          <button type="submit" class="primary">Sign in</button>
-        </form>
-        <p class="muted">
-          You stay signed in for 12 hours, until you do nothing for one hour, or until the key is
-          revoked.
-        </p>
-      </main>
+    <BarePage title="Sign in" base={base}>
+      <h1>Sign in</h1>
+      {said === null ? null : <p class="flash" role="status">{said}</p>}
+      <FormError text={problem} />
+      <form method="post" action={action}>
+        <Hidden fields={{ to }} />
+        <FormField
+          name="key"
+          label="Key"
+          type="password"
+          required
+          hint="Owners: an API key with the scope owner. Operators: ADMIN_KEY, for all projects."
+          more={{ autocomplete: "current-password", autofocus: "" }}
+        />
+        <button type="submit" class="primary wide">Sign in</button>
+      </form>
+      <p class="muted small">
+        You stay signed in for 12 hours, until you do nothing for one hour, or until the key is
+        revoked.
+      </p>
     </BarePage>
   );
 }

@@ -4,7 +4,7 @@ import { unbookedReasons } from "../base/unbooked_reasons.ts";
 import { listUnbooked, type MoneyText, type UnbookedPayment } from "../payments/unbooked.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Kv } from "../store/kv.ts";
-import { Badge, MoneyCell, Table, TimeCell } from "./parts.tsx";
+import { Badge, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
 
 const shownMax = 20;
 const currencies = new Set(Intl.supportedValuesOf("currency"));

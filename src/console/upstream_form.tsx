@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 import { providers, upstreamFormats } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
 import { integerText, submittedText } from "./fields.ts";
-import { FormCheckbox, FormField } from "./form.tsx";
+import { FormCheckbox, FormField } from "../pages/form_parts.tsx";
 import { type FormValues, Lines, type NamedSetting } from "./named_form.tsx";
 import { upstreamsSection } from "./upstreams.tsx";
 

@@ -6,7 +6,7 @@ import { readSummary, type TargetTotals } from "../summaries/summary.ts";
 import type { TargetView } from "../upstreams/target_health.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { Badge, MoneyCell, Table, TimeCell } from "./parts.tsx";
+import { Badge, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
 
 /** The section of the navigation. */
 export const upstreamsSection = "/upstreams";

@@ -12,7 +12,7 @@ import { readUser, type UserDetail } from "../ledger/users.ts";
 import { viewBalance } from "../ledger/view.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { MoneyCell, Pager, Stats, Table, TimeCell } from "./parts.tsx";
+import { MoneyCell, Pager, Stats, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const entriesPerPage = 25;
@@ -82,7 +82,9 @@ function orNew(error: unknown, { currency }: Project, user: string): UserDetail 
 
 function Balance({ detail }: { detail: UserDetail }) {
   const { currency, balance, held, available, entries, authorization } = detail;
-  const money = (text: string) => <MoneyCell amount={fromDecimal(text)} currency={currency} />;
+  const money = (text: string) => (
+    <MoneyCell amount={fromDecimal(text)} currency={currency} balance />
+  );
   const permission = authorization && {
     label: "Permission",
     value: authorization.status,
@@ -150,7 +152,11 @@ function Activities({ visit, lines }: { visit: ProjectVisit; lines: Line[] }) {
         <TimeCell at={entry.createdAt} />,
         entry.kind,
         <span class="exact">{entry.delta}</span>,
-        <MoneyCell amount={toAmount(fromDecimal(entry.balanceAfter))} currency={currency} />,
+        <MoneyCell
+          amount={toAmount(fromDecimal(entry.balanceAfter))}
+          currency={currency}
+          balance
+        />,
         <About entry={entry} />,
         left === null ? "" : <RefundLink visit={visit} entry={entry} left={left} />,
       ])}

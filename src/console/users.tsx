@@ -3,8 +3,8 @@ import type { Handler } from "../base/handler.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listUsers, type UserView } from "../ledger/users.ts";
 import type { ConsoleGuard } from "./guard.tsx";
-import { FormField } from "./form.tsx";
-import { Pager, Table } from "./parts.tsx";
+import { FormField } from "../pages/form_parts.tsx";
+import { Pager, Table } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const usersPerPage = 50;

@@ -6,8 +6,8 @@ import type { RedeliveryJob } from "../webhooks/schema.ts";
 import type { SubscriptionView } from "../webhooks/view.ts";
 import { deliveryList } from "./deliveries.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { Hidden } from "./form.tsx";
-import { Stats, TimeCell } from "./parts.tsx";
+import { Hidden } from "../pages/form_parts.tsx";
+import { Stats, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { HealthBadge } from "./webhooks.tsx";
 

@@ -5,7 +5,7 @@ import { operateSubscriptionSchema } from "../webhooks/schema.ts";
 import { sendTestEvent } from "../webhooks/test_event.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { formIdOf, integerText, orShowFormAgain, submittedText } from "./fields.ts";
-import { Confirm, FormError, FormField, Hidden, ShownOnce } from "./form.tsx";
+import { Confirm, FormError, FormField, Hidden, ShownOnce } from "../pages/form_parts.tsx";
 import { submitOnce } from "./submit_once.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { seeOther } from "../pages/response.tsx";

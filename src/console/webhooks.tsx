@@ -7,9 +7,9 @@ import { type CreateSubscription, createSubscriptionSchema } from "../webhooks/s
 import type { SubscriptionView } from "../webhooks/view.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain, submittedText } from "./fields.ts";
-import { FormError, FormField, Hidden, ShownOnce } from "./form.tsx";
+import { FormError, FormField, Hidden, ShownOnce } from "../pages/form_parts.tsx";
 import { submitOnce } from "./submit_once.ts";
-import { Badge, Table, TimeCell } from "./parts.tsx";
+import { Badge, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/webhooks";

@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { Page } from "../pages/page.tsx";
+import { DocsFrame } from "../pages/docs_frame.tsx";
 import type { Guide } from "./markdown.ts";
 
 /** Links to guides, under a common heading. */
@@ -8,61 +8,49 @@ export interface GuideSection {
   links: { href: string; title: string }[];
 }
 
-const look = `
-body { max-width: 46rem; }
-a { color: light-dark(#0b4db8, #a8c7fa); }
-pre { overflow-x: auto; padding: 0.75rem 1rem; border-radius: 0.5rem; line-height: 1.4;
-  background: light-dark(#f3f3f6, #222228); }
-code { font: 0.9rem/1.4 ui-monospace, monospace; overflow-wrap: break-word; }
-nav ul, nav p { margin: 0; padding: 0; }
-nav li { display: inline-block; margin: 0 1rem 0.25rem 0; }
-nav { border-top: 1px solid #8884; margin-top: 3rem; padding-top: 1rem; }
-nav p { margin-top: 0.75rem; font-weight: 600; }
-td, th { vertical-align: top; overflow-wrap: anywhere; }
-td:last-child, th:last-child { text-align: left; }
-`;
-
 /** One guide, with links to the others. */
-export function GuidePage({ title, html, sections, here }: Guide & {
+export function GuidePage({ title, html, sections, here, base }: Guide & {
   sections: GuideSection[];
   /** The URL of this guide. */
   here: string;
+  base: string;
 }) {
+  const frame = { title: `${title} · Farebox`, base, here, contents: sections };
   return (
-    <Page title={`${title} · Farebox`} look={look}>
+    <DocsFrame {...frame} part="guides">
       <h1>{title}</h1>
       <article dangerouslySetInnerHTML={{ __html: html }} />
       <Contents sections={sections} here={here} />
-    </Page>
+    </DocsFrame>
   );
 }
 
 /** The list of all guides. */
-export function GuideIndexPage({ sections }: { sections: GuideSection[] }) {
+export function GuideIndexPage({ sections, base }: { sections: GuideSection[]; base: string }) {
   return (
-    <Page title="Guides · Farebox" look={look}>
+    <DocsFrame title="Guides · Farebox" base={base} part="guides" contents={[]}>
       <h1>Guides</h1>
       <Contents sections={sections} />
-    </Page>
+    </DocsFrame>
   );
 }
 
 function Contents({ sections, here }: { sections: GuideSection[]; here?: string }) {
   return (
-    <nav aria-label="Guides">
-      {sections.map((section) => (
-        <>
-          <p>{section.title}</p>
-          <ul>
-            {section.links.map(({ href, title }) => (
+    <nav aria-label="Guides" class="cards guides">
+      {sections.map(({ title, links }) => (
+        <section class="card">
+          <h2>{title}</h2>
+          <ul class="plain-list">
+            {links.map((link) => (
               <li>
-                {href === here
-                  ? <span aria-current="page">{title}</span>
-                  : <a href={href}>{title}</a>}
+                {link.href === here
+                  ? <span aria-current="page">{link.title}</span>
+                  : <a href={link.href}>{link.title}</a>}
               </li>
             ))}
           </ul>
-        </>
+        </section>
       ))}
     </nav>
   );

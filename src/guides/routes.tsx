@@ -10,7 +10,8 @@ import { GuideIndexPage, GuidePage } from "./page.tsx";
 
 /** The guides as pages: public, without a key. */
 export function guideRoutes({ config, guides }: Deps): { contents: Handler; guide: Handler } {
-  const path = publicPath(config, "/docs/guides");
+  const base = publicPath(config, "");
+  const path = `${base}/docs/guides`;
   const rendered = new Map<string, Guide>();
   const open = (name: string): Guide => {
     const markdown = guides.get(name);
@@ -33,12 +34,15 @@ export function guideRoutes({ config, guides }: Deps): { contents: Handler; guid
     { title: "The API", links: [reference] },
   ];
   return {
-    contents: ({ requestId }) =>
-      pageResponse(200, String(<GuideIndexPage sections={sections()} />), { requestId }),
+    contents: ({ requestId }) => {
+      const page = <GuideIndexPage sections={sections()} base={base} />;
+      return pageResponse(200, String(page), { requestId });
+    },
     guide: asPage(
       ({ param, requestId }) => {
         const name = param("name");
-        const page = <GuidePage {...open(name)} sections={sections()} here={`${path}/${name}`} />;
+        const frame = { sections: sections(), here: `${path}/${name}`, base };
+        const page = <GuidePage {...open(name)} {...frame} />;
         return pageResponse(200, String(page), { requestId });
       },
       config,

@@ -21,7 +21,7 @@ import {
 } from "./view.ts";
 
 const activityId = "act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
-const linked = "https://farebox.example/topup/eyJhbGciOi";
+const linked = "https://farebox.example/t/8Fk2QwZ1nXb7Lr4pV";
 const balance = { balance: "12.5", held: "0", available: "12.5", balanceFormatted: "$12.50" };
 const booked = { success: true, activityId, user: "ada", currency: "usd" };
 const usage = {

@@ -2,28 +2,32 @@
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { type Config, publicPath } from "../config.ts";
+import type { Brand } from "./brand.ts";
 import { MessagePage } from "./page.tsx";
 
 /**
- * The response for a personal page: not stored, not framed, loads nothing from other origins, and
- * sends no referrer. `formTargets` are CSP sources that its forms may submit to, `script` is the
- * hash of the one script that may run, `cookie` is set.
+ * The response for a personal page: not stored, not framed, loads nothing from other origins but
+ * the logo of its `brand`, and sends no referrer. `formTargets` are CSP sources that its forms may
+ * submit to, `script` is the hash of a script of its own that may run, `cookie` is set.
  */
 export function pageResponse(
   status: number,
   page: unknown,
-  { requestId, headers, formTargets = [], script = "'none'", cookie }: {
+  { requestId, headers, formTargets = [], script = "", brand, cookie }: {
     requestId: string;
     headers?: Record<string, string>;
     formTargets?: readonly string[];
     script?: string;
+    brand?: Pick<Brand, "allowed"> | undefined;
     cookie?: string | undefined;
   },
 ): Response {
   const policy = [
     "default-src 'none'",
-    "style-src 'unsafe-inline'",
-    `script-src ${script}`,
+    `style-src 'self' ${brand?.allowed.style ?? ""}`.trim(),
+    "font-src 'self'",
+    `img-src data: ${brand?.allowed.image ?? ""}`.trim(),
+    `script-src 'self' ${script}`.trim(),
     "connect-src 'self'",
     `form-action 'self' ${formTargets.join(" ")}`.trim(),
     "frame-ancestors 'none'",
@@ -82,7 +86,8 @@ export function asPage(
       const { headers } = error;
       const title = error.status === 404 ? lost : "Something went wrong";
       const back = error.status === 404 ? {} : { back: publicPath(site, path) };
-      const page = <MessagePage title={title} text={error.message} {...back} />;
+      const base = publicPath(site, "");
+      const page = <MessagePage title={title} text={error.message} base={base} {...back} />;
       return pageResponse(error.status, String(page), { requestId, headers });
     }
   };

@@ -172,7 +172,7 @@ function sessionParameters(
   return {
     mode: "payment",
     line_items: [{ price_data: product, quantity: 1 }],
-    success_url: backUrl,
+    success_url: `${backUrl}?paid=yes`,
     cancel_url: backUrl,
     metadata,
     payment_intent_data: { metadata, description },
@@ -252,7 +252,7 @@ function checkoutError(cause: unknown): ApiError {
  * amount that the page offers must work.
  */
 export function acceptsAmount(
-  { topUp: { amounts, min, max } }: Project,
+  { topUp: { amounts, min, max } }: { topUp: Omit<Project["topUp"], "checkoutUrl"> },
   amount: Amount,
 ): boolean {
   if (amount <= 0n) return false;

@@ -1,7 +1,8 @@
-import type { MakeId } from "../base/ids.ts";
+import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createSignedTokens } from "../store/signed_tokens.ts";
+import { createLinkCodes, isLinkCode } from "./link_codes.ts";
 
 /** The user and the project that a link is for. */
 export interface LinkSubject {
@@ -36,13 +37,6 @@ export interface Links {
   readAuthorizationLink(token: string): Promise<AuthorizationLink | null>;
 }
 
-interface LinkOptions {
-  baseUrl: string;
-  secrets: Secrets;
-  now: () => number;
-  id: MakeId;
-}
-
 /** Fills `{user}`, `{project}` and `{amount}` into a URL template, escaped. */
 export function fillTemplate(
   template: string,
@@ -58,8 +52,17 @@ export function fillTemplate(
 /** Long enough to return to an old chat message, short enough that a leaked link expires. */
 const lifetimeMs = 7 * 24 * 60 * 60 * 1000;
 
-/** Creates links signed with HMAC-SHA-256, so that no one can forge one for another user. */
-export async function createLinks({ baseUrl, secrets, now, id }: LinkOptions): Promise<Links> {
+type LinkDeps = Pick<Deps, "config" | "kv" | "committer" | "clock" | "id" | "randomBytes">;
+
+/**
+ * Creates links. Their codes are random, and stored with what they are for; links of older versions
+ * carry it themselves, signed with HMAC-SHA-256, and are read until they expire.
+ */
+export async function createLinks(
+  { deps, secrets }: { deps: LinkDeps; secrets: Secrets },
+): Promise<Links> {
+  const { config: { baseUrl }, clock: { now }, id } = deps;
+  const codes = createLinkCodes(deps, lifetimeMs);
   const topUps = await createSignedTokens(secrets, "top-up links");
   const approvals = await createSignedTokens(secrets, "authorization links");
   return {
@@ -67,20 +70,32 @@ export async function createLinks({ baseUrl, secrets, now, id }: LinkOptions): P
       if (project.topUpUrl !== null) {
         return fillTemplate(project.topUpUrl, { user, project: project.id, amount });
       }
-      return `${baseUrl}/topup/${await topUps.make([project.id, user, now() + lifetimeMs])}`;
+      return `${baseUrl}/t/${await codes.forTopUp({ projectId: project.id, user })}`;
     },
     async readTopUpLink(token) {
+      if (isLinkCode(token)) {
+        const row = await codes.read(token);
+        return row?.kind === "topup" ? { projectId: row.projectId, user: row.user } : null;
+      }
       const value = await topUps.read(token);
       if (!Array.isArray(value)) return null;
       const [projectId, user, expiresAt] = value;
       return expiresAt > now() ? { projectId, user } : null;
     },
-    async createAuthorizationLink(project, user) {
-      const requestId = id("areq");
-      const token = await approvals.make([project.id, user, requestId, now()]);
-      return { url: `${baseUrl}/authorize/${token}`, requestId };
+    async createAuthorizationLink({ id: projectId }, user) {
+      const link = { projectId, user, requestId: id("areq"), issuedAt: now() };
+      return {
+        url: `${baseUrl}/a/${await codes.forAuthorization(link)}`,
+        requestId: link.requestId,
+      };
     },
     async readAuthorizationLink(token) {
+      if (isLinkCode(token)) {
+        const row = await codes.read(token);
+        if (row?.kind !== "authorize") return null;
+        const { projectId, user, requestId, issuedAt } = row;
+        return { projectId, user, requestId, issuedAt };
+      }
       const value = await approvals.read(token);
       if (!Array.isArray(value)) return null;
       const [projectId, user, requestId, issuedAt] = value;

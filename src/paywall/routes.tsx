@@ -1,13 +1,13 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError, badRequest } from "../base/errors.ts";
-import { type Payable, payableIn, payableTopUp, type TopUpRange } from "../base/currency.ts";
+import { payableIn, payableTopUp, type TopUpRange } from "../base/currency.ts";
 import { isId } from "../base/ids.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import {
   type Amount,
   formatAmount,
-  formatForPeople,
+  fromDecimal,
   parseAmount,
   typedDecimal,
   zero,
@@ -19,14 +19,17 @@ import { readBalance } from "../ledger/balance.ts";
 import type { Project } from "../projects/schema.ts";
 import { startCheckout } from "../payments/checkout.ts";
 import { listPending } from "../payments/pending.ts";
-import { activityForPeople, TopUpPage, topUpScriptHash } from "./top_up_page.tsx";
+import { noBrand } from "../projects/brand_schema.ts";
+import { TopUpPage, type TopUpView } from "./top_up_page.tsx";
 import { fillTemplate, type Links } from "./links.ts";
 import { type CheckoutKind, checkoutKindOf, type PaymentDeps } from "../payments/merchant.ts";
+import { brandOf } from "../pages/brand.ts";
+import { type Reader, readerOf } from "../pages/texts/texts.tsx";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
 import { acceptsAmount } from "../payments/stripe.ts";
 
-const activitiesShown = 20;
+const activitiesShown = 50;
 
 /** What the hosted top-up page depends on. */
 export interface PaywallDeps extends Omit<PaymentDeps, "reportUnbooked"> {
@@ -65,36 +68,59 @@ async function open({ deps, projectCache, links }: PaywallDeps, token: string) {
 }
 
 function showTopUp(services: PaywallDeps): Handler {
-  return async ({ request, param, requestId }) => {
-    const { deps, deviceCookies } = services;
-    const { ref, project } = await open(services, param("token"));
-    const { currency, topUp: { checkoutUrl } } = project;
-    const shown = !ref.wallet || ref.wallet.personId === await deviceCookies.personOf(request);
-    const { balance } = await readBalance(deps.kv, ref, deps.clock.now());
-    const page = { limit: activitiesShown, cursor: undefined };
-    const entries = shown ? (await listActivities(deps.kv, ref, page)).entries : [];
-    const pending = shown ? await listPending(deps.kv, project.id, ref.user) : [];
-    const kind = checkoutKindOf(deps.config, project);
-    const range = rangeOf(project, kind);
-    const html = (
-      <TopUpPage
-        projectName={project.name}
-        user={ref.user}
-        balanceFormatted={shown ? formatForPeople(balance, currency) : null}
-        pending={pending.map((amount) => formatForPeople(amount, currency))}
-        checkout={kind === "none" || kind === "sandbox" ? kind : "checkout"}
-        formId={deps.id("form")}
-        amounts={range.amounts.map((value) => ({
-          value,
-          label: formatForPeople(parseAmount(value) ?? zero, currency),
-        }))}
-        range={{ min: range.min, max: range.max, currency }}
-        activities={entries.map((entry) => activityForPeople(entry, currency))}
-      />
-    );
-    const formTargets = targetsOf(kind, checkoutUrl);
-    return pageResponse(200, String(html), { requestId, formTargets, script: topUpScriptHash });
+  return async ({ request, param, query, requestId }) => {
+    const opened = await open(services, param("token"));
+    const returned = query("paid") !== undefined;
+    return await topUpPage(services, { ...opened, request, requestId, returned, problem: null });
   };
+}
+
+/** Someone returns from a checkout within this time. */
+const returnMs = 60 * 60 * 1000;
+
+async function topUpPage(services: PaywallDeps, { ref, project, request, requestId, ...shown }: {
+  ref: AccountRef;
+  project: Project;
+  request: Request;
+  requestId: string;
+  returned: boolean;
+  problem: TopUpView["problem"];
+}): Promise<Response> {
+  const { deps, deviceCookies } = services;
+  const { currency, topUp: { checkoutUrl } } = project;
+  const now = deps.clock.now();
+  const reader = readerOf(request);
+  const brand = brandOf(project.name, project.brand ?? noBrand);
+  const seen = !ref.wallet || ref.wallet.personId === await deviceCookies.personOf(request);
+  const { balance } = await readBalance(deps.kv, ref, now);
+  const page = { limit: activitiesShown, cursor: undefined };
+  const entries = seen ? (await listActivities(deps.kv, ref, page)).entries : [];
+  const pending = seen ? await listPending(deps.kv, project.id, ref.user) : [];
+  const deposit = entries.find(({ kind }) => kind === "deposit");
+  const arrived = deposit !== undefined && deposit.createdAt > now - returnMs ? deposit : null;
+  const kind = checkoutKindOf(deps.config, project);
+  const range = rangeOf(project, kind);
+  const money = (amount: Amount) => reader.money(amount, currency);
+  const plain = (amount: string) => reader.moneyText(parseAmount(amount) ?? zero, currency);
+  const html = (
+    <TopUpPage
+      base={publicPath(deps.config, "")}
+      {...{ reader, brand, now }}
+      user={ref.user}
+      balance={seen ? money(balance) : null}
+      pending={pending.map(money)}
+      returned={shown.returned ? { arrived: arrived && money(fromDecimal(arrived.delta)) } : null}
+      checkout={kind}
+      formId={deps.id("form")}
+      amounts={range.amounts.map((value) => ({ value, label: plain(value) }))}
+      range={{ min: plain(range.min), max: plain(range.max) }}
+      problem={shown.problem}
+      entries={entries.map((entry) => ({ entry, currency }))}
+    />
+  );
+  const formTargets = targetsOf(kind, checkoutUrl);
+  const status = shown.problem === null ? 200 : 400;
+  return pageResponse(status, String(html), { requestId, formTargets, brand });
 }
 
 /**
@@ -109,31 +135,29 @@ function targetsOf(kind: CheckoutKind, checkoutUrl: string | null): string[] {
 /** Handles the page's form: creates the checkout session and redirects to it. */
 function startTopUp(services: PaywallDeps): Handler {
   return async ({ request, param, path, requestId, inTime }) => {
-    requireSameOrigin(request, services.deps.config);
+    const { config } = services.deps;
+    requireSameOrigin(request, config);
     const { ref, project } = await open(services, param("token"));
-    const kind = checkoutKindOf(services.deps.config, project);
+    const kind = checkoutKindOf(config, project);
     if (kind === "none") {
       throw new ApiError(405, {
         message: "This app takes no payments.",
         headers: { allow: "GET, HEAD" },
       });
     }
-    const { amount, formId } = readTopUp(
-      await inTime(readForm(request, services.deps.config)),
-      { ...project, topUp: { ...project.topUp, ...rangeOf(project, kind) } },
-      payableIn(project.currency, kind === "stripe"),
-    );
+    const reader = readerOf(request);
+    const form = await inTime(readForm(request, config));
+    const read = readTopUp(form, { project, kind, reader });
+    if ("problem" in read) {
+      const { problem } = read;
+      const page = { ref, project, request, requestId, returned: false, problem };
+      return await topUpPage(services, page);
+    }
+    const { amount, formId } = read;
     switch (kind) {
       case "stripe": {
-        const url = await startCheckout(services, {
-          project,
-          ref,
-          amount,
-          formId,
-          path,
-          requestId,
-        });
-        return seeOther(url, requestId);
+        const checkout = { project, ref, amount, formId, path, requestId };
+        return seeOther(await startCheckout(services, checkout), requestId);
       }
       case "own": {
         const { checkoutUrl } = project.topUp;
@@ -143,7 +167,7 @@ function startTopUp(services: PaywallDeps): Handler {
       }
       case "sandbox":
         await depositInSandbox(services, { ref, amount, formId });
-        return seeOther(publicPath(services.deps.config, path), requestId);
+        return seeOther(publicPath(config, `${path}?paid=yes`), requestId);
     }
   };
 }
@@ -153,21 +177,27 @@ function rangeOf({ topUp, currency }: Project, kind: CheckoutKind): TopUpRange {
   return payableTopUp(topUp, currency, kind === "stripe");
 }
 
+/**
+ * Reads the submitted form. An amount that was entered counts before one that was chosen. Throws
+ * 400 for a form of another page.
+ */
 function readTopUp(
   form: URLSearchParams,
-  project: Project,
-  { step }: Payable,
-): { amount: Amount; formId: string } {
-  const amount = parseAmount(typedDecimal(form.get("amount") ?? ""));
-  const { min, max } = project.topUp;
-  if (amount === null || !acceptsAmount(project, amount)) {
-    const currency = project.currency.toUpperCase();
-    throw badRequest("amount", `Choose an amount from ${min} to ${max} ${currency}.`);
+  { project, kind, reader }: { project: Project; kind: CheckoutKind; reader: Reader },
+): { amount: Amount; formId: string } | { problem: NonNullable<TopUpView["problem"]> } {
+  const range = rangeOf(project, kind);
+  const { step } = payableIn(project.currency, kind === "stripe");
+  const other = form.get("other")?.trim() ?? "";
+  const entered = other === "" ? form.get("amount") ?? "" : other;
+  const amount = parseAmount(typedDecimal(entered));
+  const money = (text: string) => reader.moneyText(parseAmount(text) ?? zero, project.currency);
+  if (amount === null || !acceptsAmount({ topUp: { ...project.topUp, ...range } }, amount)) {
+    const values = { min: money(range.min), max: money(range.max) };
+    return { problem: { text: reader.text("chooseWithin", values), entered } };
   }
   if (amount % step !== 0n) {
-    const currency = project.currency.toUpperCase();
-    const steps = formatAmount(step);
-    throw badRequest("amount", `Choose an amount in steps of ${steps} ${currency}.`);
+    const text = reader.text("chooseSteps", { step: money(formatAmount(step)) });
+    return { problem: { text, entered } };
   }
   const formId = form.get("formId") ?? "";
   if (!isId("form", formId)) {

@@ -1,170 +1,139 @@
 /** @jsxImportSource @hono/hono/jsx */
-
-import { Page, scriptHash } from "../pages/page.tsx";
-import type { Entry } from "../ledger/entry.ts";
+import type { Child } from "@hono/hono/jsx";
+import type { Brand } from "../pages/brand.ts";
+import { FormError } from "../pages/form_parts.tsx";
+import { Page } from "../pages/page.tsx";
+import { AmountTiles, AppHeader, PayerFooter, PayerState } from "../pages/payer_parts.tsx";
+import type { Reader } from "../pages/texts/texts.tsx";
+import { ActivityDays, type ShownEntry } from "./activity_days.tsx";
 
 /** What the top-up page shows. */
 export interface TopUpView {
-  projectName: string;
+  /** The path of this server's pages. */
+  base: string;
+  reader: Reader;
+  brand: Brand;
   user: string;
   /**
    * Null for viewers who may not see it: a wallet's balance is only shown on its owner's devices.
    */
-  balanceFormatted: string | null;
-  /** The payments that are on their way, formatted for people. */
-  pending: string[];
-  /** Where a chosen amount leads: to a checkout, to development's own, or nowhere. */
-  checkout: "checkout" | "sandbox" | "none";
+  balance: Child | null;
+  /** The payments that are on their way. */
+  pending: Child[];
+  /** Someone who comes back from a checkout: what has arrived; null where nothing has yet. */
+  returned: { arrived: Child | null } | null;
+  /** Where a chosen amount leads: to Stripe, the app's own checkout, development's, or nowhere. */
+  checkout: "stripe" | "own" | "sandbox" | "none";
   /** Unique for each page: the same form sent twice is one checkout. */
   formId: string;
-  /** The amounts to choose from, as decimal strings and formatted for people. */
-  amounts: { value: string; label: string }[];
-  /** The range of amounts that may be typed. */
-  range: { min: string; max: string; currency: string };
-  /** The last movements, newest first. */
-  activities: { at: string; day: string; what: string; amount: string }[];
+  /** The amounts to choose from, as decimal strings and for people. */
+  amounts: { value: string; label: Child }[];
+  /** The range of amounts that may be entered, for people. */
+  range: { min: string; max: string };
+  /** What was wrong with the submitted form, and what was entered. */
+  problem: { text: string; entered: string } | null;
+  entries: ShownEntry[];
+  /** In milliseconds since 1970. */
+  now: number;
 }
 
-// The only script: checks regularly whether money has arrived, and updates the page.
-const script = `
-const look = async () => {
-  if (document.hidden) return;
-  const answer = await fetch(location.href, { headers: { "x-look": "1" } }).catch(() => null);
-  if (!answer || !answer.ok) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-  for (const id of ["balance", "pending", "activities"]) {
-    const [now, then] = [fresh.getElementById(id), document.getElementById(id)];
-    if (now && then && now.innerHTML !== then.innerHTML) then.replaceChildren(...now.childNodes);
-  }
-};
-setInterval(look, 3000);
-`;
-
-/** The hash of the top-up page's script. */
-export const topUpScriptHash = scriptHash(script);
+/** How often the page looks whether money has arrived, in seconds. */
+const refreshSeconds = "3";
 
 /** The page behind the link of a paywall message. */
 export function TopUpPage(view: TopUpView) {
+  const { base, reader, brand, user, balance, checkout, entries, now } = view;
+  const { texts } = reader;
   return (
-    <Page title={`Top up ${view.projectName}`} script={script}>
-      <h1>{view.projectName}</h1>
-      {view.balanceFormatted === null
-        ? (
-          <p>
-            Pays into the wallet of{" "}
-            <strong>
-              <bdi>{view.user}</bdi>
-            </strong>. Its balance is only shown on its owner’s own devices.
-          </p>
-        )
-        : (
+    <Page title={`${texts.topUp} · ${brand.name}`} base={base} lang={reader.lang} brand={brand}>
+      <div class="card">
+        <AppHeader brand={brand} title={texts.topUp} />
+        <div id="state" aria-live="polite" data-refresh={refreshSeconds}>
+          <State {...view} />
+        </div>
+        {balance === null ? <p>{reader.say("walletOf", { user })}</p> : (
           <>
-            <p>
-              Balance of{" "}
-              <strong>
-                <bdi>{view.user}</bdi>
-              </strong>
+            <p class="balance-label">{texts.balance}</p>
+            <p class="balance" id="balance" aria-live="polite" data-refresh={refreshSeconds}>
+              {balance}
             </p>
-            <p class="balance" id="balance" aria-live="polite">{view.balanceFormatted}</p>
           </>
         )}
-      <section id="pending" aria-live="polite">
-        {view.pending.map((amount) => (
-          <p>
-            <strong>{amount}</strong>{" "}
-            is on its way. A bank payment may take some days; there is no need to pay again.
-          </p>
-        ))}
-      </section>
-      {view.checkout === "none"
-        ? (
-          <p>
-            This app takes payments on its own site. Ask its owner how to top up, then return to
-            your chat.
-          </p>
-        )
-        : <Amounts {...view} />}
-      <section id="activities">
-        <ActivitySection {...view} />
-      </section>
+        {checkout === "none"
+          ? <p>{reader.say("payElsewhere", { app: brand.name })}</p>
+          : <PayForm {...view} />}
+      </div>
+      <div id="activities" data-refresh={refreshSeconds}>
+        <ActivityDays entries={entries} reader={reader} now={now} />
+      </div>
+      <PayerFooter brand={brand} reader={reader} user={balance === null ? undefined : user} />
     </Page>
   );
 }
 
-function Amounts({ amounts, formId, range, checkout }: TopUpView) {
-  const { min, max, currency } = range;
+function State({ reader, returned, pending }: TopUpView) {
+  const { texts } = reader;
+  if (returned?.arrived) {
+    return (
+      <PayerState icon="check" title={fill(texts.paid, returned.arrived)}>
+        <p>{texts.paidNote}</p>
+      </PayerState>
+    );
+  }
+  if (pending.length > 0) {
+    return pending.map((amount) => (
+      <PayerState icon="clock" title={fill(texts.onItsWay, amount)}>
+        <p>{texts.onItsWayNote}</p>
+      </PayerState>
+    ));
+  }
+  if (returned === null) return null;
   return (
+    <PayerState icon="clock" title={texts.confirming}>
+      <p>{texts.confirmingNote}</p>
+    </PayerState>
+  );
+}
+
+/** Puts an amount into a text. */
+function fill(text: string, amount: Child): Child {
+  const [before, after] = text.split("{amount}");
+  return <>{before}{amount}{after}</>;
+}
+
+function PayForm(view: TopUpView) {
+  const { reader, brand, amounts, formId, range, checkout, problem } = view;
+  const { texts } = reader;
+  const hasPaid = Boolean(view.returned?.arrived);
+  const form = (
     <>
-      <h2>Add money</h2>
-      {checkout === "sandbox" ? <p>Development checkout: no real money moves.</p> : null}
+      <FormError text={problem?.text ?? null} />
       <form method="post">
         <input type="hidden" name="formId" value={formId} />
-        {amounts.map(({ value, label }) => (
-          <button type="submit" name="amount" value={value}>Add {label}</button>
-        ))}
-      </form>
-      <form method="post">
-        <input type="hidden" name="formId" value={formId} />
-        <label for="amount">
-          Another amount, {min} to {max} {currency.toUpperCase()}
-        </label>
-        <input
-          id="amount"
+        <AmountTiles
           name="amount"
-          inputmode="decimal"
-          autocomplete="transaction-amount"
-          required
+          legend={texts.choose}
+          amounts={amounts}
+          other={{ label: reader.text("otherAmount", range), value: problem?.entered ?? "" }}
+          chosen={problem === null ? Math.floor((amounts.length - 1) / 2) : -1}
         />
-        <button type="submit">Add</button>
+        <button type="submit" class="primary wide">
+          {checkout === "sandbox" ? texts.payInDevelopment : texts.pay}
+        </button>
       </form>
-      <p>When you are done, go back to your chat and send your message again.</p>
+      <p class="with">
+        {checkout === "sandbox"
+          ? texts.sandbox
+          : reader.say(checkout === "stripe" ? "byStripe" : "byApp", { app: brand.name })}
+      </p>
+      {hasPaid ? null : <p class="with">{texts.afterwards}</p>}
     </>
   );
-}
-
-/** The last movements as a table. */
-export function ActivitySection({ activities }: Pick<TopUpView, "activities">) {
-  if (activities.length === 0) return null;
+  if (!hasPaid) return form;
   return (
-    <>
-      <h2>Recent activity</h2>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">When</th>
-            <th scope="col">What</th>
-            <th scope="col">Amount</th>
-          </tr>
-        </thead>
-        <tbody>
-          {activities.map(({ at, day, what, amount }) => (
-            <tr>
-              <td>
-                <time datetime={at}>{day}</time>
-              </td>
-              <td>{what}</td>
-              <td>{amount}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </>
+    <details>
+      <summary>{texts.topUp}</summary>
+      {form}
+    </details>
   );
-}
-
-const kinds: Record<Entry["kind"], string> = {
-  deposit: "Added",
-  charge: "Charge",
-  usage: "Answer",
-  refund: "Refund",
-  trial: "Trial credit",
-  expired: "Answer, interrupted",
-};
-
-/** Returns an entry as a line of a page. */
-export function activityForPeople({ createdAt, kind, usage, delta }: Entry, currency: string) {
-  const at = new Date(createdAt).toISOString();
-  const what = usage ? `${kinds[kind]} (${usage.model})` : kinds[kind];
-  const day = `${at.slice(0, 16).replace("T", " ")} UTC`;
-  return { at, day, what, amount: `${delta} ${currency}` };
 }

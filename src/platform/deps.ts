@@ -47,6 +47,7 @@ export async function createRealDeps(config: Config, store: Store): Promise<Deps
     takeSnapshot: store.takeSnapshot,
     log,
     guides: await readGuides(log),
+    fonts: await readFonts(log),
     metrics: meter,
     tracing,
     process: processFacts(),
@@ -66,6 +67,20 @@ export async function readGuides(log: Log): Promise<Deps["guides"]> {
     log("warn", "no_guides", { cause: String(error) });
   }
   return guides;
+}
+
+/** Reads the fonts of the pages, which look plainer without them. */
+export async function readFonts(log: Log): Promise<Deps["fonts"]> {
+  const folder = new URL("../pages/fonts/", import.meta.url);
+  const fonts = new Map<string, Uint8Array<ArrayBuffer>>();
+  try {
+    for await (const { name } of Deno.readDir(folder)) {
+      if (name.endsWith(".woff2")) fonts.set(name, await Deno.readFile(new URL(name, folder)));
+    }
+  } catch (error) {
+    log("warn", "no_fonts", { cause: String(error) });
+  }
+  return fonts;
 }
 
 /**

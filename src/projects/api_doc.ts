@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idOf, pageQuery } from "../base/fields.ts";
+import { noBrand } from "./brand_schema.ts";
 import { noResponseCache } from "./response_cache_schema.ts";
 import {
   type EndpointDoc,
@@ -42,6 +43,7 @@ const project = {
   upstreams: {},
   routes: {},
   responseCache: noResponseCache,
+  brand: noBrand,
   userSource: "any",
   userHeader: null,
   maxOutputTokens: 16_384,

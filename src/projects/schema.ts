@@ -6,6 +6,7 @@ import { userIdCharsMax } from "../base/limits.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
+import { brandSchema, type ProjectBrand } from "./brand_schema.ts";
 import { responseCacheSchema, type ResponseCacheSettings } from "./response_cache_schema.ts";
 import {
   type ModelRoute,
@@ -204,6 +205,7 @@ const settings = {
       "{{name}} and {{balance}}.",
   }),
   topUp: topUpSchema,
+  brand: brandSchema,
   stripe: stripeSchema.nullable().meta({ description: "Your Stripe account." }),
   trialCredits: moneyDecimal("Granted to each user once, with their first operation."),
   lowBalance: moneyDecimal("A response that leaves less than this ends with a warning.").nullable(),
@@ -234,6 +236,7 @@ export const createProjectSchema = z.strictObject({
   billingEvents: settings.billingEvents.default(true),
   messages: settings.messages.default({}),
   topUp: settings.topUp.prefault({}),
+  brand: settings.brand.prefault({}),
   stripe: settings.stripe.default(null),
   trialCredits: settings.trialCredits.default("0"),
   lowBalance: settings.lowBalance.default(null),
@@ -303,7 +306,7 @@ export type CreateKey = z.output<typeof createKeySchema>;
 export interface Project extends
   Omit<
     CreateProject,
-    "upstream" | "upstreams" | "routes" | "responseCache" | "stripe" | "topUp"
+    "upstream" | "upstreams" | "routes" | "responseCache" | "brand" | "stripe" | "topUp"
   > {
   id: string;
   upstream: UpstreamSettings | null;
@@ -313,6 +316,8 @@ export interface Project extends
   routes?: Readonly<Record<string, ModelRoute>>;
   /** Absent in rows of older versions. */
   responseCache?: ResponseCacheSettings;
+  /** Absent in rows of older versions. */
+  brand?: ProjectBrand;
   stripe: StripeKeys | null;
   topUp: TopUpSettings;
   status: "active" | "archived";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idOf, nextCursor, time } from "../base/fields.ts";
+import { noBrand } from "./brand_schema.ts";
 import { noResponseCache } from "./response_cache_schema.ts";
 import { upstreamObject, type UpstreamSettings } from "./upstream_schema.ts";
 import { type ApiKey, apiKeyFields, createProjectSchema, type Project } from "./schema.ts";
@@ -70,6 +71,7 @@ export function viewProject(project: Project): ProjectView {
   const { upstream, upstreams = {}, routes = {}, stripe, listeners: _, ...rest } = project;
   return {
     responseCache: noResponseCache,
+    brand: noBrand,
     ...rest,
     stripe: stripe && { secretKey: "set", webhookSecret: "set" },
     upstream: upstream && viewUpstream(upstream),

@@ -373,3 +373,25 @@ export const leasesPrefix: Key = ["lease"];
 
 /** How far a copy from another store has come. Removed when it is complete. */
 export const copyKey: Key = ["copy"];
+
+/**
+ * A code in a link -> what it is for, and until when. Written when a link is created; deleted by
+ * the sweep once it has expired.
+ */
+export const linkKey = (code: string): Key => ["link", code];
+/** All codes of links. */
+export const linksPrefix: Key = ["link"];
+
+/** The current code of a user's top-up link. Written with it, and swept as it is. */
+export const userLinkKey = (projectId: string, user: string): Key => [
+  ...userLinkPrefix(projectId, user),
+  "topup",
+];
+/** The current codes of one user. */
+export const userLinkPrefix = (projectId: string, user: string): Key => [
+  "user_link",
+  projectId,
+  user,
+];
+/** The current codes of all users. */
+export const userLinksPrefix: Key = ["user_link"];

@@ -1,68 +1,83 @@
 /** @jsxImportSource @hono/hono/jsx */
+import type { Child } from "@hono/hono/jsx";
+import type { Brand } from "../pages/brand.ts";
+import { FormError } from "../pages/form_parts.tsx";
 import { Page } from "../pages/page.tsx";
-import { PasskeyButton, walletScript as script } from "./passkey_button.tsx";
+import { AmountTiles, AppHeader, PayerFooter, PayerState } from "../pages/payer_parts.tsx";
+import type { Reader } from "../pages/texts/texts.tsx";
+import { AddPasskeyButton, UsePasskeyButton, walletScript as script } from "./passkey_button.tsx";
 
-/** What the authorization page shows. */
-export interface AuthorizeView {
-  /** The base URL of this server. */
+/** What both pages of an authorization know. */
+interface AuthorizationView {
+  /** The path of this server's pages. */
   base: string;
-  projectName: string;
-  user: string;
-  currency: string;
-  /** The balance of this device's wallet; null where it has none yet. */
-  balance: string | null;
-  /** The caps to choose from, as decimal strings and formatted for people. */
-  caps: { value: string; label: string }[];
-  /** The current cap; null when nothing is authorized, or by another wallet. */
-  cap: string | null;
+  reader: Reader;
+  brand: Brand;
   /** Browsers create passkeys for names of hosts, and not for addresses. */
   offersPasskeys: boolean;
 }
 
+/** What the authorization page shows. */
+export interface AuthorizeView extends AuthorizationView {
+  user: string;
+  currency: string;
+  /** The balance of this device's wallet; null where it has none yet. */
+  balance: string | null;
+  /** The caps to choose from, as decimal strings and for people. */
+  caps: { value: string; label: Child }[];
+  /** The current cap; null when nothing is authorized, or by another wallet. */
+  cap: string | null;
+  /** What was wrong with the submitted form, and what was entered. */
+  problem: { text: string; entered: string } | null;
+}
+
 /** The page behind the link of a message that asks for authorization. */
 export function AuthorizePage(view: AuthorizeView) {
-  const { base, projectName, user, currency, balance, caps, cap, offersPasskeys } = view;
+  const { base, reader, brand, user, balance, cap, offersPasskeys } = view;
+  const { texts } = reader;
+  const title = reader.text("asks", { app: brand.name });
   return (
-    <Page title={`${projectName} asks for permission`} script={script} base={base}>
-      <h1>
-        <bdi>{projectName}</bdi> asks for permission
-      </h1>
-      <p>
-        It will charge your wallet for what{" "}
-        <strong>
-          <bdi>{user}</bdi>
-        </strong>{" "}
-        uses, up to the daily limit you choose here. You can end this at any time.
-      </p>
-      {balance === null ? <NoWallet offersPasskeys={offersPasskeys} /> : (
-        <p>
-          Your wallet: <strong>{balance}</strong>
-        </p>
-      )}
-      {cap === null ? null : <p>Current limit: {cap} per day.</p>}
-      <form method="post">
-        <fieldset>
-          <legend>Daily limit</legend>
-          {caps.map(({ value, label }, index) => (
-            <label>
-              <input type="radio" name="cap" value={value} checked={index === 0} /> {label}
-            </label>
-          ))}
-          <label for="other">Another amount, in {currency.toUpperCase()}</label>
-          <input id="other" name="other" inputmode="decimal" />
-        </fieldset>
-        <button type="submit" name="decision" value="approve">Allow</button>
-        <button type="submit" name="decision" value="decline">Do not allow</button>
-      </form>
+    <Page title={title} script={script} base={base} lang={reader.lang} brand={brand}>
+      <div class="card">
+        <AppHeader brand={brand} title={reader.say("asks", { app: brand.name })} />
+        <p>{reader.say("asksNote", { app: brand.name, user })}</p>
+        {cap === null ? null : <p>{reader.text("currentLimit", { amount: cap })}</p>}
+        <DecisionForm {...view} />
+        {balance === null
+          ? (
+            <>
+              <p class="with">{texts.newWallet}</p>
+              {offersPasskeys ? <UsePasskeyButton label={texts.usePasskey} /> : null}
+            </>
+          )
+          : <p class="with">{reader.text("yourWallet", { amount: balance })}</p>}
+      </div>
+      <PayerFooter brand={brand} reader={reader} />
     </Page>
   );
 }
 
-function NoWallet({ offersPasskeys }: Pick<AuthorizeView, "offersPasskeys">) {
+function DecisionForm({ reader, currency, caps, problem }: AuthorizeView) {
+  const { texts } = reader;
+  const other = reader.text("otherLimit", { currency: currency.toUpperCase() });
   return (
     <>
-      <p>This device has no wallet yet. You get one when you allow this.</p>
-      {offersPasskeys ? <PasskeyButton /> : null}
+      <FormError text={problem?.text ?? null} />
+      <form method="post">
+        <AmountTiles
+          name="cap"
+          legend={texts.dailyLimit}
+          amounts={caps}
+          other={{ label: other, value: problem?.entered ?? "" }}
+          chosen={problem === null ? 0 : -1}
+        />
+        <button type="submit" name="decision" value="approve" class="primary wide">
+          {texts.allow}
+        </button>
+        <button type="submit" name="decision" value="decline" class="plain wide">
+          {texts.decline}
+        </button>
+      </form>
     </>
   );
 }
@@ -72,44 +87,67 @@ export type AuthorizeDecision = "approved" | "elsewhere" | "declined";
 
 /** The page that shows the outcome of an authorization request. */
 export function AuthorizeResultPage(
-  { base, decided, projectName, cap, topUpUrl }: {
-    base: string;
+  view: AuthorizationView & {
     decided: AuthorizeDecision;
-    projectName: string;
     cap: string;
     topUpUrl: string;
+    /** Whether the wallet can be opened from other devices. */
+    hasPasskey: boolean;
   },
 ) {
-  const title = {
-    approved: `${projectName} may charge your wallet`,
-    elsewhere: "This link has been used",
-    declined: "Not allowed",
-  }[decided];
-  const wallet = <a href={`${base}/wallet`}>Your wallet</a>;
+  const { base, reader, brand, decided } = view;
+  const { texts } = reader;
+  const app = { app: brand.name };
+  const title = { approved: "allowed", elsewhere: "linkUsed", declined: "declined" } as const;
+  const name = title[decided];
   return (
-    <Page title={title}>
-      <h1>{title}</h1>
-      {decided !== "approved" ? null : (
-        <>
-          <p>Up to {cap} per day. Go back to your chat and send your message again.</p>
-          <p>
-            <a href={topUpUrl}>Add money</a> — {wallet}
-          </p>
-        </>
-      )}
-      {decided !== "elsewhere" ? null : (
-        <>
-          <p>
-            {projectName}{" "}
-            may charge the wallet of the device that allowed it. This device is not connected to
-            that wallet. If it is the same device, its cookies have been removed since.
-          </p>
-          <p>{wallet}</p>
-        </>
-      )}
-      {decided !== "declined"
-        ? null
-        : <p>{projectName} may not charge your wallet. Nothing was charged.</p>}
+    <Page title={reader.text(name, app)} {...{ script, base, brand }} lang={reader.lang}>
+      <div class="card">
+        {decided === "approved" ? <Approved {...view} /> : (
+          <>
+            <h1>{reader.say(name, app)}</h1>
+            <p>{reader.say(decided === "declined" ? "declinedNote" : "linkUsedNote", app)}</p>
+            {decided === "elsewhere"
+              ? (
+                <p>
+                  <a href={`${base}/wallet`}>{texts.wallet}</a>
+                </p>
+              )
+              : null}
+          </>
+        )}
+      </div>
+      <PayerFooter brand={brand} reader={reader} />
     </Page>
+  );
+}
+
+function Approved(
+  { base, reader, brand, cap, topUpUrl, hasPasskey, offersPasskeys }: Parameters<
+    typeof AuthorizeResultPage
+  >[0],
+) {
+  const { texts } = reader;
+  const asksForPasskey = offersPasskeys && !hasPasskey;
+  return (
+    <>
+      <PayerState icon="check" title={<h1>{reader.say("allowed", { app: brand.name })}</h1>}>
+        <p>
+          {reader.text("allowedNote", { amount: cap })} {texts.paidNote}
+        </p>
+      </PayerState>
+      {asksForPasskey
+        ? (
+          <div id="passkey-offer">
+            <p>{texts.passkeyFirst}</p>
+            <AddPasskeyButton label={texts.addPasskey} />
+          </div>
+        )
+        : null}
+      <p class="actions">
+        <a class="button primary wide" href={topUpUrl}>{texts.topUp}</a>
+        <a class="button plain wide" href={`${base}/wallet`}>{texts.wallet}</a>
+      </p>
+    </>
   );
 }

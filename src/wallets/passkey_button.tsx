@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { scriptHash } from "../pages/page.tsx";
+import { scriptHash } from "../pages/hash.ts";
 
 /**
  * The only script of these pages. It creates and uses passkeys, which browsers offer to scripts
@@ -45,11 +45,16 @@ offer("use-passkey", async (format, credentials) => {
 export const walletScriptHash = scriptHash(walletScript);
 
 /** The button that opens the wallet of a passkey. */
-export function PasskeyButton() {
+export function UsePasskeyButton({ label }: { label: string }) {
   return (
     <>
-      <button type="button" id="use-passkey" hidden>Use a wallet from another device</button>
+      <button type="button" id="use-passkey" class="wide" hidden>{label}</button>
       <p id="said" role="alert"></p>
     </>
   );
+}
+
+/** The button that creates a passkey for this wallet; hidden where the browser has none. */
+export function AddPasskeyButton({ label }: { label: string }) {
+  return <button type="button" id="add-passkey" class="wide" hidden>{label}</button>;
 }

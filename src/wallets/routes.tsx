@@ -4,13 +4,14 @@ import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { isAddressHost } from "../base/host.ts";
 import { bodyBytesMax } from "../base/limits.ts";
-import { formatForPeople, parseAmount, zero } from "../base/money.ts";
+import { parseAmount, zero } from "../base/money.ts";
 import { periodAt } from "../base/period.ts";
 import { parseWith, readJsonBody } from "../base/request.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { readBalance } from "../ledger/balance.ts";
-import { activityForPeople } from "../paywall/top_up_page.tsx";
+import { type Reader, readerOf } from "../pages/texts/texts.tsx";
+import type { ShownEntry } from "../paywall/activity_days.tsx";
 import type { LinkSubject } from "../paywall/links.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
@@ -22,7 +23,7 @@ import { ConfirmForgetPage, NoWalletPage, WalletPage, type WalletView } from "./
 import { authenticationSchema, isCredentialId, registrationSchema } from "./passkeys.ts";
 import { listCurrencies, listPasskeys } from "./store.ts";
 
-const activitiesShown = 20;
+const activitiesShown = 50;
 
 /** The wallet pages, and the endpoints of their script. */
 export function walletRoutes(services: WalletDeps) {
@@ -41,19 +42,58 @@ function showWallet(services: WalletDeps): Handler {
     const known = await services.deviceCookies.known(request);
     const script = walletScriptHash;
     if (known === null) {
-      const page = <NoWalletPage {...pageBase(services)} />;
+      const page = <NoWalletPage {...pageBase(services)} reader={readerOf(request)} />;
       return pageResponse(200, String(page), { requestId, script });
     }
     const { personId, grant } = known;
-    const page = <WalletPage {...await viewWallet(services, personId)} />;
+    const page = <WalletPage {...await viewWallet(services, { personId, request })} />;
     // A device in use stays known, however long ago it got its grant.
     const cookie = await grant.cookie();
     return pageResponse(200, String(page), { requestId, script, cookie });
   };
 }
 
-async function viewWallet(services: WalletDeps, personId: string): Promise<WalletView> {
-  const { deps: { kv, clock }, authorizations, projectCache, links } = services;
+async function viewWallet(
+  services: WalletDeps,
+  { personId, request }: { personId: string; request: Request },
+): Promise<WalletView> {
+  const reader = readerOf(request);
+  const { deps: { kv, clock } } = services;
+  const { connections, currencies } = await viewConnections(services, { personId, reader });
+  const balances: WalletView["balances"] = [];
+  const shown: ShownEntry[] = [];
+  for (const currency of currencies) {
+    const ref = { projectId: "", user: "", wallet: { personId, currency, connectionId: "" } };
+    const { balance } = await readBalance(kv, ref, clock.now());
+    balances.push({
+      shown: reader.money(balance, currency),
+      text: reader.moneyText(balance, currency),
+    });
+    const page = { limit: activitiesShown, cursor: undefined, whole: true };
+    const { entries } = await listActivities(kv, ref, page);
+    shown.push(...entries.map((entry) => ({ entry, currency })));
+  }
+  shown.sort((one, other) => other.entry.createdAt - one.entry.createdAt);
+  const passkeys = (await listPasskeys(kv, personId)).map(({ id, createdAt, answered }) => {
+    const usedAt = answered.length > 0 ? timeForPeople(Math.max(...answered)) : null;
+    return { id, addedAt: timeForPeople(createdAt), usedAt };
+  });
+  return {
+    ...pageBase(services),
+    balances,
+    connections,
+    entries: shown.slice(0, activitiesShown),
+    now: clock.now(),
+    reader,
+    passkeys,
+  };
+}
+
+/** The apps that may charge a wallet, or might once, and all of its currencies. */
+async function viewConnections(
+  { deps: { kv, clock }, authorizations, projectCache, links }: WalletDeps,
+  { personId, reader }: { personId: string; reader: Reader },
+): Promise<{ connections: WalletView["connections"]; currencies: ReadonlySet<string> }> {
   const all = await authorizations.ofPerson(personId);
   const connections: WalletView["connections"] = [];
   // Includes currencies that no app may spend any more.
@@ -63,7 +103,7 @@ async function viewWallet(services: WalletDeps, personId: string): Promise<Walle
     const { project } = await projectCache.current(projectId);
     const { currency, name } = project;
     currencies.add(currency);
-    const forPeople = (text: string) => formatForPeople(parseAmount(text) ?? zero, currency);
+    const forPeople = (text: string) => reader.moneyText(parseAmount(text) ?? zero, currency);
     const { day, spent } = authorization;
     const today = periodAt(clock.now(), "day", day);
     connections.push({
@@ -76,28 +116,7 @@ async function viewWallet(services: WalletDeps, personId: string): Promise<Walle
       topUpUrl: await links.topUpUrl(project, user),
     });
   }
-  const balances: string[] = [];
-  const activities: WalletView["activities"] = [];
-  for (const currency of currencies) {
-    const ref = { projectId: "", user: "", wallet: { personId, currency, connectionId: "" } };
-    const { balance } = await readBalance(kv, ref, clock.now());
-    balances.push(formatForPeople(balance, currency));
-    const page = { limit: activitiesShown, cursor: undefined, whole: true };
-    const { entries } = await listActivities(kv, ref, page);
-    activities.push(...entries.map((entry) => activityForPeople(entry, currency)));
-  }
-  activities.sort((one, other) => (one.at < other.at ? 1 : -1));
-  const passkeys = (await listPasskeys(kv, personId)).map(({ id, createdAt, answered }) => {
-    const usedAt = answered.length > 0 ? timeForPeople(Math.max(...answered)) : null;
-    return { id, addedAt: timeForPeople(createdAt), usedAt };
-  });
-  return {
-    ...pageBase(services),
-    balances,
-    connections,
-    activities: activities.slice(0, activitiesShown),
-    passkeys,
-  };
+  return { connections, currencies };
 }
 
 function timeForPeople(ms: number): string {
@@ -113,7 +132,8 @@ function changeWallet(services: WalletDeps): Handler {
     switch (form.get("action")) {
       case "leave":
         if (!form.has("confirmed") && (await listPasskeys(deps.kv, personId)).length === 0) {
-          const page = <ConfirmForgetPage {...await viewWallet(services, personId)} />;
+          const view = await viewWallet(services, { personId, request });
+          const page = <ConfirmForgetPage {...view} />;
           return pageResponse(200, String(page), { requestId });
         }
         return seeOther(publicPath(deps.config, path), requestId, deviceCookies.clearingCookies);
@@ -155,12 +175,12 @@ function readCredentialId(form: URLSearchParams): string {
   throw new ApiError(400, { message: "Choose one of your passkeys." });
 }
 
-/** What the page's script calls: JSON in and out, from our own pages only. */
 /** What the wallet's pages know of the service's URL. */
 function pageBase({ deps: { config } }: WalletDeps) {
   return { base: publicPath(config, ""), offersPasskeys: !isAddressHost(config.baseUrl) };
 }
 
+/** What the page's script calls: JSON in and out, from our own pages only. */
 function passkeyRoutes({ deps, deviceCookies, passkeys }: WalletDeps) {
   const own = async (request: Request): Promise<string> => {
     const personId = await deviceCookies.personOf(request);

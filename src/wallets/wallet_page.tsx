@@ -1,13 +1,16 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { ActivitySection, type TopUpView } from "../paywall/top_up_page.tsx";
+import type { Child } from "@hono/hono/jsx";
 import { Page } from "../pages/page.tsx";
-import { PasskeyButton, walletScript as script } from "./passkey_button.tsx";
+import type { Reader } from "../pages/texts/texts.tsx";
+import { ActivityDays, type ShownEntry } from "../paywall/activity_days.tsx";
+import { AddPasskeyButton, UsePasskeyButton, walletScript as script } from "./passkey_button.tsx";
 
 /** What the wallet page shows. */
 export interface WalletView {
-  /** The base URL of this server. */
+  /** The path of this server's pages. */
   base: string;
-  balances: string[];
+  reader: Reader;
+  balances: { shown: Child; text: string }[];
   connections: {
     name: string;
     user: string;
@@ -17,7 +20,9 @@ export interface WalletView {
     spent: string;
     topUpUrl: string;
   }[];
-  activities: TopUpView["activities"];
+  entries: ShownEntry[];
+  /** In milliseconds since 1970. */
+  now: number;
   /** Times are formatted for people, in UTC; `usedAt` is null before the first use. */
   passkeys: { id: string; addedAt: string; usedAt: string | null }[];
   /** Browsers create passkeys for names of hosts, and not for addresses. */
@@ -26,85 +31,61 @@ export interface WalletView {
 
 /** A person's wallet: balances, who may charge it, and what was spent. */
 export function WalletPage(view: WalletView) {
-  const { base, balances, connections, activities, passkeys, offersPasskeys } = view;
+  const { base, reader, balances, connections, entries, now } = view;
+  const { texts, lang } = reader;
   return (
-    <Page title="Your wallet" script={script} base={base}>
-      <h1>Your wallet</h1>
-      {balances.length === 0 ? <p>It is empty.</p> : null}
-      {balances.map((balance) => <p class="balance" key={balance}>{balance}</p>)}
-      <h2>Who may charge it</h2>
-      {connections.length === 0 ? <p>Nobody.</p> : null}
-      {connections.map((connection) => (
-        <ConnectionForm
-          key={connection.projectId}
-          {...connection}
-        />
-      ))}
-      <ActivitySection activities={activities} />
-      <h2>On another device</h2>
-      <p>{describePasskeys(view)}</p>
-      {passkeys.map((passkey) => <PasskeyForm key={passkey.id} {...passkey} />)}
-      {offersPasskeys ? <button type="button" id="add-passkey" hidden>Add a passkey</button> : null}
-      <p id="said" role="alert"></p>
-      <h2>Lost or shared devices</h2>
-      <p>
-        Anyone with a device that is connected to your wallet can spend from it. If you lost a
-        device, remove its passkey too.
-      </p>
-      <form method="post">
-        <button type="submit" name="action" value="sign-out-others">
-          Sign out all other devices
-        </button>
-        <button type="submit" name="action" value="leave">Forget the wallet on this device</button>
-      </form>
+    <Page title={texts.wallet} script={script} base={base} lang={lang}>
+      <div class="card">
+        <h1 class="balance-label">{texts.wallet}</h1>
+        {balances.length === 0 ? <p class="balance">{texts.empty}</p> : null}
+        {balances.map(({ shown }) => <p class="balance">{shown}</p>)}
+        <h2>{connections.length === 0 ? texts.noApps : texts.apps}</h2>
+        {connections.map((connection) => <Connection {...connection} reader={reader} />)}
+      </div>
+      <Passkeys {...view} />
+      <ActivityDays entries={entries} reader={reader} now={now} />
+      <Devices reader={reader} />
     </Page>
   );
 }
 
-function PasskeyForm({ id, addedAt, usedAt }: WalletView["passkeys"][number]) {
-  return (
-    <form method="post">
-      <p>
-        Added {addedAt}, {usedAt === null ? "not used yet" : `last used ${usedAt}`} (UTC)
-      </p>
-      <input type="hidden" name="passkey" value={id} />
-      <button type="submit" name="action" value="remove-passkey">
-        Remove the passkey of {addedAt}
-      </button>
-    </form>
-  );
-}
-
-function ConnectionForm(
-  { name, user, projectId, isActive, cap, spent, topUpUrl }: WalletView["connections"][number],
-) {
+function Connection({ name, user, projectId, isActive, cap, spent, topUpUrl, reader }:
+  & WalletView["connections"][number]
+  & { reader: Reader }) {
+  const { texts } = reader;
   const field = `cap-${projectId}-${user}`;
   return (
-    <section>
+    <section class="connection">
       <h3>
         <bdi>{name}</bdi>
       </h3>
-      <p>
-        As <bdi>{user}</bdi>: {isActive ? `${spent} of ${cap} today` : "no longer allowed"}.
+      <p class="muted">
+        {reader.say("asUser", { user })} ·{" "}
+        {isActive ? reader.text("spentToday", { spent, cap }) : texts.ended}
       </p>
       {isActive
         ? (
           <>
             <p>
-              <a href={topUpUrl}>
-                Add money with <bdi>{name}</bdi>
-              </a>
+              <a class="button primary wide" href={topUpUrl}>{texts.topUp}</a>
             </p>
-            <form method="post">
-              <input type="hidden" name="projectId" value={projectId} />
-              <input type="hidden" name="user" value={user} />
-              <label for={field}>Daily limit</label>
-              <input id={field} name="cap" inputmode="decimal" />
-              <button type="submit" name="action" value="cap">Change</button>
-              <button type="submit" name="action" value="revoke">
-                End permission of <bdi>{name}</bdi>
-              </button>
-            </form>
+            <details>
+              <summary>{texts.dailyLimit}</summary>
+              <form method="post">
+                <input type="hidden" name="projectId" value={projectId} />
+                <input type="hidden" name="user" value={user} />
+                <div class="field">
+                  <label for={field}>{texts.newLimit}</label>
+                  <input id={field} name="cap" inputmode="decimal" />
+                </div>
+                <p class="actions">
+                  <button type="submit" name="action" value="cap">{texts.change}</button>
+                  <button type="submit" name="action" value="revoke" class="plain">
+                    {reader.say("endPermission", { app: name })}
+                  </button>
+                </p>
+              </form>
+            </details>
           </>
         )
         : null}
@@ -112,63 +93,98 @@ function ConnectionForm(
   );
 }
 
-function describePasskeys({ passkeys, offersPasskeys }: WalletView): string {
-  if (passkeys.length > 0) return "Your passkey opens this wallet on other devices.";
-  const only = "Only devices that you have used are connected to your wallet.";
-  return offersPasskeys ? `${only} A passkey lets you in from any other.` : only;
+function Passkeys({ reader, passkeys, offersPasskeys }: WalletView) {
+  const { texts } = reader;
+  const none = offersPasskeys ? texts.passkeyNone : texts.deviceOnly;
+  return (
+    <section class="card">
+      <h2>{texts.passkeys}</h2>
+      <p>{passkeys.length > 0 ? texts.passkeyHas : none}</p>
+      {passkeys.map((passkey) => <Passkey {...passkey} reader={reader} />)}
+      {offersPasskeys ? <AddPasskeyButton label={texts.addPasskey} /> : null}
+      <p id="said" role="alert"></p>
+    </section>
+  );
+}
+
+function Passkey(
+  { id, addedAt, usedAt, reader }: WalletView["passkeys"][number] & { reader: Reader },
+) {
+  const { texts } = reader;
+  const used = usedAt === null ? texts.notUsed : reader.text("lastUsed", { date: usedAt });
+  return (
+    <form method="post">
+      <p class="muted">{reader.text("added", { date: addedAt })}, {used} (UTC)</p>
+      <input type="hidden" name="passkey" value={id} />
+      <button type="submit" name="action" value="remove-passkey">
+        {reader.text("removePasskey", { date: addedAt })}
+      </button>
+    </form>
+  );
+}
+
+function Devices({ reader: { texts } }: { reader: Reader }) {
+  return (
+    <section class="card">
+      <h2>{texts.lost}</h2>
+      <p>{texts.lostNote}</p>
+      <form method="post" class="actions">
+        <button type="submit" name="action" value="sign-out-others">{texts.signOutOthers}</button>
+        <button type="submit" name="action" value="leave" class="plain">{texts.forget}</button>
+      </form>
+    </section>
+  );
 }
 
 /** The wallet page on a device without a wallet. */
 export function NoWalletPage(
-  { base, offersPasskeys }: Pick<WalletView, "base" | "offersPasskeys">,
+  { base, reader, offersPasskeys }: Pick<WalletView, "base" | "reader" | "offersPasskeys">,
 ) {
+  const { texts, lang } = reader;
   return (
-    <Page title="Your wallet" script={script} base={base}>
-      <h1>Your wallet</h1>
-      <p>
-        This device has no wallet. You get one when an app asks for permission.
-        {offersPasskeys ? " With a passkey you can open yours here." : ""}
-      </p>
-      {offersPasskeys ? <PasskeyButton /> : null}
+    <Page title={texts.wallet} script={script} base={base} lang={lang}>
+      <div class="card">
+        <h1>{texts.noWallet}</h1>
+        <p>
+          {texts.noWalletNote} {offersPasskeys ? texts.noWalletPasskey : ""}
+        </p>
+        {offersPasskeys ? <UsePasskeyButton label={texts.usePasskey} /> : null}
+      </div>
     </Page>
   );
 }
 
 /** Asks for confirmation before a device forgets a wallet that has no passkey. */
-export function ConfirmForgetPage({ base, balances, connections }: WalletView) {
-  const title = "Forget your wallet permanently?";
+export function ConfirmForgetPage({ base, reader, balances, connections }: WalletView) {
+  const { texts, lang } = reader;
   const active = connections.filter(({ isActive }) => isActive);
+  const amounts = balances.map(({ text }) => text).join(", ");
   return (
-    <Page title={title}>
-      <h1>{title}</h1>
-      <p>
-        It has no passkey. Once this device has forgotten it, only another device that you used it
-        on can open it.
-      </p>
-      {balances.length === 0 ? null : (
-        <p>
-          You would lose access to: <strong>{balances.join(", ")}</strong>.
+    <Page title={texts.forgetTitle} base={base} lang={lang}>
+      <div class="card">
+        <h1>{texts.forgetTitle}</h1>
+        <p>{texts.forgetNote}</p>
+        {balances.length === 0 ? null : <p>{reader.say("forgetLose", { amounts })}</p>}
+        {active.length === 0 ? null : (
+          <>
+            <p>{texts.forgetApps}</p>
+            <ul>
+              {active.map(({ name, user, cap }) => (
+                <li>{reader.say("forgetApp", { app: name, user, cap })}</li>
+              ))}
+            </ul>
+          </>
+        )}
+        <form method="post">
+          <input type="hidden" name="confirmed" value="yes" />
+          <button type="submit" name="action" value="leave" class="danger wide">
+            {texts.forgetConfirm}
+          </button>
+        </form>
+        <p class="with">
+          <a href={`${base}/wallet`}>{texts.backToWallet}</a>
         </p>
-      )}
-      {active.length === 0 ? null : (
-        <>
-          <p>These apps could still charge it, and you could not stop them:</p>
-          <ul>
-            {active.map(({ name, user, cap }) => (
-              <li>
-                {name}, as <bdi>{user}</bdi>: up to {cap} per day
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-      <form method="post">
-        <input type="hidden" name="confirmed" value="yes" />
-        <button type="submit" name="action" value="leave">Forget it permanently</button>
-      </form>
-      <p>
-        <a href={`${base}/wallet`}>Back to your wallet</a>, where you can add a passkey.
-      </p>
+      </div>
     </Page>
   );
 }

@@ -20,13 +20,13 @@ Deno.test("console: a deposit is reviewed exactly, recorded once, and leaves its
   assert.equal(asked.status, 200);
   assert.match(
     textOf(asked.html),
-    /balance of ada <b>&x increases by \$12\.34 12\.345678 \. Reason: Sorry for the outage Record 12\.345678/,
+    /balance of ada <b>&x increases by \$12\.345678 \. Reason: Sorry for the outage Record 12\.345678/,
   );
   assert.doesNotMatch(asked.html, /<b>/);
   assert.equal((await world.balance(user)).balance, "0", "asking books nothing");
   const form = { ...hiddenFields(asked.html, "/deposit"), user };
   const done = await owner.submit("deposit", form);
-  assert.match(textOf(done.html), /The deposit is recorded.*\$12\.34 12\.345678/);
+  assert.match(textOf(done.html), /The deposit is recorded.*Balance \$12\.34 /);
   const again = await owner.submit("deposit", form);
   assert.match(textOf(again.html), /it is recorded once/);
   assert.equal((await world.balance(user)).balance, "12.345678");
@@ -161,7 +161,7 @@ Deno.test("console: users are found by prefix, page by page, with their balances
   const owner = await signedIn(world);
   const first = await owner.get("users");
   assert.match(textOf(first.html), /ada \$0\.12 0\.123456789 0 1 user-00 \$2\.50 2\.5 0 1/);
-  const [, next = ""] = /<a href="([^"]*cursor=[^"]*)" rel="next"/.exec(first.html) ?? [];
+  const [, next = ""] = /href="([^"]*cursor=[^"]*)" rel="next"/.exec(first.html) ?? [];
   const second = await owner.get(next.replaceAll("&amp;", "&"));
   assert.match(textOf(second.html), /user-49.*user-59/);
   const found = await owner.get("users?prefix=user-5");
@@ -188,7 +188,7 @@ Deno.test("console: a user's page shows holds, and each activity with its purpos
   assert.match(unknown, /User nobody.*Balance \$0\.00.*No activities yet/);
   for (let n = 0; n < 30; n++) await world.deposit("ada", "1");
   const paged = await owner.get("users/one?user=ada");
-  const [, next = ""] = /<a href="([^"]*cursor=[^"]*)" rel="next"/.exec(paged.html) ?? [];
+  const [, next = ""] = /href="([^"]*cursor=[^"]*)" rel="next"/.exec(paged.html) ?? [];
   assert.match(textOf((await owner.get(next.replaceAll("&amp;", "&"))).html), /deposit 5 \$5\.00/);
 });
 

@@ -24,11 +24,11 @@ Deno.test("console: the overview equals the entries, by model, user and reason",
   const { html } = await owner.get("");
   const text = textOf(html);
   // 4 responses of 0.0012 each, and a charge of 1.
-  assert.match(text, /Charged \$1\.00 1\.0048 for responses/);
+  assert.match(text, /Charged \$1\.00 for responses/);
   assert.match(text, /Requests 4 charged Refused 1 0 failed/);
   assert.match(text, /Input tokens 4,000 .*Output tokens 400/);
-  assert.match(text, /test-model 4 4,000 400 \$0\.00 0\.0048/);
-  assert.match(text, /ada 4 4,400 \$1\.00 1\.0048/);
+  assert.match(text, /test-model 4 4,000 400 \$0\.0048/);
+  assert.match(text, /ada 4 4,400 \$1\.00/);
   assert.match(text, /insufficient_funds 1/);
   assert.match(text, /2026-01-01 00:00 3 0 0/);
   assert.match(text, /2026-01-01 02:00 1 0 1/);
@@ -53,7 +53,7 @@ Deno.test("console: a chart of one day is labelled with hours, longer ones with 
   const owner = await signedIn(world);
   for (const days of [1, 7, 30, 90]) {
     const { html } = await owner.get(`?days=${days}`);
-    const [, chart = ""] = /<svg(.*?)<\/svg>/s.exec(html) ?? [];
+    const [, chart = ""] = /<figure>.*?<svg viewBox="0 0 440(.*?)<\/svg>/s.exec(html) ?? [];
     const ticks = [...chart.matchAll(/>(\d\d[:-]\d\d)<\/text>/g)].map(([, tick = ""]) => tick);
     assert.ok(ticks.length >= 5 && new Set(ticks).size === ticks.length, `${days}: ${ticks}`);
     assert.ok(ticks.every((tick) => tick.includes(days === 1 ? ":" : "-")), `${days}: ${ticks}`);
@@ -110,9 +110,9 @@ Deno.test("console: a running call is shown with what it has used, and its user'
   const live = await owner.get("live");
   assert.match(
     textOf(live.html),
-    /1 response is running.*test-model ada .* 6 \d+ 4 \$0\.00 0\.0000/,
+    /1 response is running.*test-model ada .* 6 \d+ 4 \$0\.0000/,
   );
-  assert.match(live.headers.get("content-security-policy") ?? "", /script-src 'sha256-/);
+  assert.match(live.headers.get("content-security-policy") ?? "", /script-src 'self'/);
   const user = textOf((await owner.get("users/one?user=ada")).html);
   assert.match(user, /1 running requests.*Held.*req_/);
   const stranger = await signedIn(world, other.ownerKey);

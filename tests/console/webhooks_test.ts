@@ -294,7 +294,7 @@ Deno.test("console: deliveries are listed by status, page by page, and all faile
   world.subscriber.reply(() => ({}));
   const failed = await owner.get(`webhooks/${id}?status=error`);
   assert.equal(failed.html.match(/status 410/g)?.length, 25);
-  const [, next = ""] = /<a href="([^"]*cursor=[^"]*)" rel="next"/.exec(failed.html) ?? [];
+  const [, next = ""] = /href="([^"]*cursor=[^"]*)" rel="next"/.exec(failed.html) ?? [];
   const second = await owner.get(next.replaceAll("&amp;", "&"));
   assert.equal(second.html.match(/status 410/g)?.length, 5);
   assert.match(

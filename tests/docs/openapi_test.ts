@@ -9,6 +9,8 @@ import { adminKey, type Body, createWorld } from "../support/world.ts";
 
 /** Pages for people, and what their scripts call, are not part of the API. */
 const pages = [
+  "/t/:token",
+  "/a/:token",
   "/topup/:token",
   "/authorize/:token",
   "/wallet",
@@ -16,6 +18,7 @@ const pages = [
   "/wallet/passkeys",
   "/wallet/sign-in/options",
   "/wallet/sign-in",
+  "/assets/:name",
   "/docs",
   "/docs/guides",
   "/docs/guides/:name",

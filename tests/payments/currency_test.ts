@@ -133,7 +133,7 @@ Deno.test("currency: a project of an older version offers what can be paid, and 
   await world.clock.advance(2_000);
   const { amounts, text, choose } = await openPage(world);
   assert.deepEqual(amounts, ["500", "1000"]);
-  assert.match(text, /Another amount, 50 to 1000 JPY/);
+  assert.match(text, /Another amount, ¥50 to ¥1,000/);
   assert.equal((await choose("5")).status, 400);
   assert.equal((await choose("60")).status, 303);
   const path = `/v1/admin/projects/${world.projectId}`;

@@ -35,7 +35,7 @@ Deno.test("process: development starts within 3 s, and its first request works a
   assert.equal(unpaid.choices[0].finish_reason, "stop");
   const link = /http:\S+/.exec(unpaid.choices[0].message.content)?.[0];
   assert.ok(link, unpaid.choices[0].message.content);
-  assert.ok(link.startsWith(`${farebox.url}/topup/`), link);
+  assert.ok(link.startsWith(`${farebox.url}/t/`), link);
   const page = await fetch(link);
   assert.equal(page.status, 200);
   const places =

@@ -38,6 +38,7 @@ Deno.test("projects: every setting of a change is kept, and no other changes", a
     upstreams: { main: { url: "https://one.test/v1" }, spare: { provider: "openrouter" } },
     routes: { smart: { strategy: "order", targets: [{ upstream: "main", model: "a" }] } },
     responseCache: { enabled: true, maxAgeSeconds: 60, costFactor: "0.25", scope: "project" },
+    brand: { accent: "#aa0055", logoUrl: "https://my.app/logo.png" },
     pricing: { catalogue: true, markupPercent: "5", requestFee: "0.01", models },
   };
   const settable = Object.keys(updateProjectSchema.shape)
@@ -113,7 +114,7 @@ Deno.test("projects: a change is visible on this process's pages at once", async
   const { body } = await world.json("/v1/user/balance/topup?user=ada");
   const title = async () => {
     const page = await (await world.call(new URL(body.url).pathname, { key: null })).text();
-    return /<h1>(.*)<\/h1>/.exec(page)?.[1];
+    return /<p class="name"><bdi>(.*?)<\/bdi>/.exec(page)?.[1];
   };
   await title();
   await change(world, world.projectId, { name: "Renamed" });

@@ -50,6 +50,7 @@ Deno.test("projects: creating one returns its settings and a first key", async (
       maxTemperature: 0.5,
       maxBytes: 57_344,
     },
+    brand: { logoUrl: null, accent: null, supportUrl: null },
     topUpUrl: null,
     userSource: "any",
     userHeader: null,

@@ -5,6 +5,7 @@ import { Secret } from "../../src/base/secret.ts";
 import { bodyDeadlineMs } from "../../src/base/limits.ts";
 import { chatBody, chatPath, storedRows } from "../support/books.ts";
 import { chatStream } from "../support/chat.ts";
+import { oldTopUpToken } from "../support/links.ts";
 import { completion } from "../support/upstream.ts";
 import { deliver, operate, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 import { adminKey, createWorld, testPricing, type World } from "../support/world.ts";
@@ -55,8 +56,7 @@ Deno.test("secrets: SECRETS_KEY is rotated without a moment in which anything do
   });
   const { id } = await subscribe(world, { customHeaders: { "x-token": "header-secret" } });
   await operate(world, `/subscriptions/${id}`, { method: "PATCH", body: { rotateSecret: true } });
-  const { body } = await world.json("/v1/user/balance/topup?user=ada");
-  const path = new URL(body.url).pathname;
+  const path = `/topup/${await oldTopUpToken(world, "ada")}`;
   using prepared = await under(world, `${oldKey},${newKey}`);
   using changed = await under(world, `${newKey}, ${oldKey}`);
   for (const each of [world, prepared, changed]) assert.ok(await opensAll(each, path));

@@ -190,6 +190,7 @@ function depsOf(life: Life, around: Surroundings): Deps {
     log: (level, event, fields) => {
       if (!life.dead) around.log(life.name, level, event, fields);
     },
+    fonts: new Map(),
     guides: new Map(),
     metrics: meter,
     tracing: null,

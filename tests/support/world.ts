@@ -7,7 +7,7 @@ import { createHttpClient } from "../../src/http/client.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { batchReads } from "../../src/store/read_batcher.ts";
-import { readGuides } from "../../src/platform/deps.ts";
+import { readFonts, readGuides } from "../../src/platform/deps.ts";
 import { denoKv } from "../../src/platform/deno_kv.ts";
 import { openTestStore } from "./test_store.ts";
 import { guardKv, type Kv } from "../../src/store/kv.ts";
@@ -108,6 +108,7 @@ const realClock = {
 };
 
 const guides = await readGuides(() => {});
+const fonts = await readFonts(() => {});
 const stores = new WeakMap<World, Kv>();
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
@@ -149,6 +150,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     requestUpstream: createHttpClient(connectToScript({ respond: upstream.answer }), realClock),
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
     guides,
+    fonts,
     metrics: meter,
     tracing: null,
     process: {

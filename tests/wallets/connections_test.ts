@@ -172,7 +172,8 @@ Deno.test("wallet: its page shows what each app may take and took, of today and 
   await pay(world, { amount: "50" });
   const shown = async () => {
     const text = textOf((await device.get("/wallet")).html).replaceAll(/\s+/g, " ");
-    const moves = [...text.matchAll(/(-?[\d.]+) usd/g)].map(([, amount]) => amount);
+    const moves = [...text.matchAll(/(?:Money added|Charge) Today ?(\+?-?) ?(-?\$[\d.]+)/g)]
+      .map(([, sign, amount]) => `${sign}${amount}`);
     return { text, moves };
   };
   const took = ["1", "2", "0.5"];
@@ -182,16 +183,16 @@ Deno.test("wallet: its page shows what each app may take and took, of today and 
     assert.equal((await charge(world, amount, { user, key })).success, true);
   }
   const { text, moves } = await shown();
-  assert.deepEqual(moves, ["-0.5", "-2", "-1", "50"]);
-  assert.match(text, /As ada : \$1\.50 of \$10\.00 today/);
-  assert.match(text, /As eve : \$2\.00 of \$10\.00 today/);
+  assert.deepEqual(moves, ["-$0.50", "-$2.00", "-$1.00", "+$50.00"]);
+  assert.match(text, /As ada · \$1\.50 of \$10\.00 today/);
+  assert.match(text, /As eve · \$2\.00 of \$10\.00 today/);
   await world.clock.advance(24 * 60 * 60 * 1000);
   await world.json("/v1/user/disconnect", { body: { user: "ada" } });
   const later = (await shown()).text;
-  assert.match(later, /As ada : no longer allowed/);
-  assert.match(later, /As eve : \$0\.00 of \$10\.00 today/);
+  assert.match(later, /As ada · No longer allowed/);
+  assert.match(later, /As eve · \$0\.00 of \$10\.00 today/);
   for (let n = 0; n < 20; n++) await charge(world, "0.1", { user: "eve", key: other.apiKey });
-  assert.deepEqual((await shown()).moves, Array(20).fill("-0.1"));
+  assert.deepEqual((await shown()).moves, Array(20).fill("-$0.10"));
 });
 
 Deno.test("wallet: no other site makes a browser sign in, or add a passkey", async () => {

@@ -271,7 +271,7 @@ Deno.test("devices: a wallet without a passkey is forgotten after a confirmation
   const text = textOf(asked.html);
   assert.match(
     text,
-    /no passkey.*You would lose access to: \$50\.00 .*Helper, as ada.*up to \$100\.00/,
+    /no passkey.*You would lose access to \$50\.00 .*Helper , as ada .*up to \$100\.00/,
   );
   assert.match(asked.html, /<a href="\/wallet">/);
   assert.equal(await isKnown(device), true, "asking forgets nothing");

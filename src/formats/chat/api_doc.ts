@@ -3,7 +3,7 @@ import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
 import { chatSchema } from "./request.ts";
 import { completionSchema, streamSchema } from "./response_schema.ts";
 
-const link = "https://farebox.example/topup/eyJhbGciOi";
+const link = "https://farebox.example/t/8Fk2QwZ1nXb7Lr4pV";
 const ask = { model: "gpt-4o-mini", messages: [{ role: "user", content: "Hello" }], user: "ada" };
 const head = {
   id: "chatcmpl-01K9Z0C8Q4R7T2V5X8Z1B3D5F7",

@@ -13,7 +13,7 @@ import {
   tokenCountSchema,
 } from "./response_schema.ts";
 
-const link = "https://farebox.example/topup/eyJhbGciOi";
+const link = "https://farebox.example/t/8Fk2QwZ1nXb7Lr4pV";
 const messages = [{ role: "user", content: "Hello" }];
 const request = { model: "claude-sonnet-5", max_tokens: 1_024, messages };
 const head = {

@@ -4,7 +4,7 @@ import { responsesRequestSchema } from "./request.ts";
 import { responseEventSchema, responseSchema } from "./response_schema.ts";
 
 const path = "/responses";
-const link = "https://farebox.example/topup/eyJhbGciOi";
+const link = "https://farebox.example/t/8Fk2QwZ1nXb7Lr4pV";
 const ask = { model: "gpt-4o-mini", input: "Hello", user: "ada" };
 
 function responseSaying(text: string, more: Record<string, unknown>) {
