@@ -12,6 +12,7 @@ import { summaryApiDoc } from "./summaries/api_doc.ts";
 import { metricsApiDoc } from "./metrics/api_doc.ts";
 import { paymentsApiDoc } from "./payments/api_doc.ts";
 import { projectApiDoc } from "./projects/api_doc.ts";
+import { requestApiDoc } from "./requests/api_doc.ts";
 import { verifyApiDoc } from "./verify/api_doc.ts";
 import { formatsApiDoc } from "./route_map.ts";
 import { walletApiDoc } from "./wallets/api_doc.ts";
@@ -25,6 +26,7 @@ export const apiDoc: EndpointDocs = {
   ...ledgerApiDoc,
   ...userApiDoc,
   ...summaryApiDoc,
+  ...requestApiDoc,
   ...catalogueApiDoc,
   ...exportApiDoc,
   ...backupApiDoc,

@@ -1,5 +1,4 @@
 import { backupRoutes } from "./backup/routes.ts";
-import type { InferenceDeps } from "./inference/call.ts";
 import { createCountingBudget, createCountingQueue } from "./inference/prompt_counting.ts";
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
@@ -7,7 +6,7 @@ import { sweepStoredResponses } from "./inference/idempotency.ts";
 import { createCacheSweep } from "./inference/response_cache.ts";
 import { createKeptSweep } from "./inference/kept_responses.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
-import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
+import { createRefusalReports } from "./inference/refusal_reports.ts";
 import { createAnsweredConversations } from "./inference/conversations.ts";
 import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
 import { createReasoningModels } from "./upstreams/reasoning.ts";
@@ -31,7 +30,7 @@ import { healthRoutes } from "./health.ts";
 import { createNotFound } from "./not_found.tsx";
 import { metricsRoutes } from "./metrics/routes.ts";
 import { type Load, mount, type Routes } from "./mount.ts";
-import { routeMap } from "./route_map.ts";
+import { type RouteHandlers, routeMap } from "./route_map.ts";
 import { createAccountQueue } from "./ledger/account_queue.ts";
 import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import { createForget } from "./ledger/forget.ts";
@@ -40,8 +39,10 @@ import { createMoneyRecorder } from "./ledger/record.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
 import { apiDoc } from "./api_doc.ts";
 import { createOutboxNotifier } from "./events/outbox_notifier.ts";
-import { createHoldSweep, type HoldSweep } from "./ledger/hold_sweep.ts";
+import { createHoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
+import { createRequestLog, createRequestSweep } from "./requests/request_log.ts";
+import { requestRoutes } from "./requests/routes.ts";
 import { createLinkSweep } from "./paywall/link_codes.ts";
 import { createLinks } from "./paywall/links.ts";
 import { createPendingSweep } from "./payments/pending.ts";
@@ -82,7 +83,7 @@ import { connectRoutes } from "./wallets/connect_routes.ts";
 import { createPasskeys } from "./wallets/passkeys.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
 import { summaryRoutes } from "./summaries/routes.ts";
-import { createTopUsers, type TopUsers } from "./summaries/top_users.ts";
+import { createTopUsers } from "./summaries/top_users.ts";
 import { createTrim } from "./webhooks/trim.ts";
 import { createMarkerSweep } from "./store/commit.ts";
 
@@ -113,75 +114,86 @@ export interface App {
 
 /** Connects the modules. */
 export async function createApp(outside: Deps): Promise<App> {
-  const outboxNotifier = createOutboxNotifier(outside.committer);
-  const deps = { ...outside, committer: outboxNotifier.committer };
-  const secrets = await createSecrets(deps.config.secretsKeys, deps.randomBytes);
-  const { projectCache, auth, admin, commit, emit } = openProjects(deps, secrets);
-  const { topUsers, queue, recorder, holds } = openLedger(deps, { projectCache, emit });
-  const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
-  const authorizations = createAuthorizations(deps, commit);
-  const refusalReports = createRefusalReports(deps, emit);
-  const forget = createForget(deps, { queue, erasers: createErasers(deps, projectCache) });
-  const { linkFor, offer } = createOffers({ links, emit });
-  const adminGuard = createAdminGuard(deps.config, auth);
-  const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
-  const { dispatcher, redelivery, revokeWithMade } = webhooks;
-  outboxNotifier.listen(dispatcher.wake);
-  const { prices, catalogue, catalogueRefresh } = openPricing(deps);
-  const holdSweep = createHoldSweep(deps, queue);
-  const { fleet, running } = openFleet(deps, { holds, dispatcher });
+  const services = await openServices(outside);
+  const { deps, running, admin, dispatcher, targetHealth } = services;
+  const { holdSweep, redelivery, sessions, forget } = services;
   const load = { requests: 0, streams: () => running.streams };
-  const sessions = createSessions({ deps, auth, projectCache });
-  const targetHealth = createTargetHealth(deps);
-  const payments = { deps, projectCache, recorder, secrets, emit, commit };
-  const calls = { deps, holds, prices, auth, running, linkFor, refusalReports, targetHealth };
-  const routes = routeMap({
-    inference: openInference(calls, { secrets, fleet }),
-    ledger: ledgerRoutes({ deps, auth, recorder, offer }),
-    users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
-    projects: projectRoutes({ deps, adminGuard, admin, projectCache, revokeWithMade }),
-    webhooks: webhookRoutes({ deps, auth, adminGuard, ...webhooks }),
-    connect: connectRoutes({ deps, auth, authorizations, offer }),
-    stripe: stripeRoutes({ ...payments, adminGuard, reportUnbooked: createReportUnbooked(deps) }),
-    paywall: paywallRoutes({ ...payments, links, deviceCookies }),
-    wallets: walletRoutes({ deps, projectCache, links, deviceCookies, authorizations, passkeys }),
-    verify: verifyRoutes({ deps, adminGuard }),
-    catalogue: catalogueRoutes({ deps, adminGuard, catalogue, catalogueRefresh }),
-    summaries: summaryRoutes({ deps, adminGuard, projectCache }),
-    exports: exportRoutes({ deps, adminGuard, projectCache }),
-    backup: backupRoutes({ deps, adminGuard }),
-    ...openPublicRoutes(deps),
-    metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
-    console: consoleRoutes({ ...calls, ...payments, admin, sessions, fleet, ...webhooks }),
-  });
+  const routes = routeMap(openHandlers(services, load));
   const { fetch } = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth];
-  const services = { topUsers, refusalReports, catalogueRefresh, secrets, fleet };
-  const upkeep = createUpkeep(deps, { ...services, holdSweep }, sweepers);
+  const upkeep = createUpkeep(deps, services, sweepers);
   return { fetch, routes, running, admin, dispatcher, ...upkeep };
 }
 
-/** What anyone may read. */
-function openPublicRoutes(deps: Deps) {
+/** What the modules offer each other. */
+async function openServices(outside: Deps) {
+  const outboxNotifier = createOutboxNotifier(outside.committer);
+  const deps = { ...outside, committer: outboxNotifier.committer };
+  const secrets = await createSecrets(deps.config.secretsKeys, deps.randomBytes);
+  const projects = openProjects(deps, secrets);
+  const { projectCache, auth, admin, commit, emit } = projects;
+  const ledger = openLedger(deps, { projectCache, emit });
+  const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
+  const erasers = createErasers(deps, projectCache);
+  const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
+  outboxNotifier.listen(webhooks.dispatcher.wake);
   return {
+    deps,
+    secrets,
+    ...projects,
+    ...ledger,
+    links,
+    deviceCookies,
+    passkeys,
+    authorizations: createAuthorizations(deps, commit),
+    refusalReports: createRefusalReports(deps, emit),
+    requestLog: createRequestLog(deps),
+    forget: createForget(deps, { queue: ledger.queue, erasers }),
+    ...createOffers({ links, emit }),
+    adminGuard: createAdminGuard(deps.config, auth),
+    ...webhooks,
+    ...openPricing(deps),
+    holdSweep: createHoldSweep(deps, ledger.queue),
+    ...openFleet(deps, { holds: ledger.holds, dispatcher: webhooks.dispatcher }),
+    sessions: createSessions({ deps, auth, projectCache }),
+    targetHealth: createTargetHealth(deps),
+  };
+}
+
+type Services = Awaited<ReturnType<typeof openServices>>;
+
+/** The handlers of every module. */
+function openHandlers(services: Services, load: Load): RouteHandlers {
+  const { deps } = services;
+  return {
+    inference: openInference(services),
+    ledger: ledgerRoutes(services),
+    users: ledgerAdminRoutes(services),
+    projects: projectRoutes(services),
+    webhooks: webhookRoutes(services),
+    connect: connectRoutes(services),
+    stripe: stripeRoutes({ ...services, reportUnbooked: createReportUnbooked(deps) }),
+    paywall: paywallRoutes(services),
+    wallets: walletRoutes(services),
+    verify: verifyRoutes(services),
+    catalogue: catalogueRoutes(services),
+    summaries: summaryRoutes(services),
+    requests: requestRoutes(services),
+    exports: exportRoutes(services),
+    backup: backupRoutes(services),
     docs: docsRoutes({ deps, operations: apiDoc }),
     guides: guideRoutes(deps),
     assets: assetRoutes(deps.fonts),
     health: healthRoutes(deps),
+    metrics: openMetrics(services, load),
+    console: consoleRoutes(services),
   };
 }
 
 /** What a process does besides handling requests. */
 function createUpkeep(
   deps: Deps,
-  { topUsers, refusalReports, catalogueRefresh, secrets, fleet, holdSweep }: {
-    topUsers: TopUsers;
-    refusalReports: RefusalReports;
-    catalogueRefresh: ReturnType<typeof createCatalogueRefresh>;
-    secrets: Secrets;
-    fleet: Fleet;
-    holdSweep: HoldSweep;
-  },
+  { topUsers, refusalReports, requestLog, catalogueRefresh, secrets, fleet, holdSweep }: Services,
   sweepers: readonly { sweep(): Promise<void> }[],
 ): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
   const { load: loadCatalogue } = catalogueRefresh;
@@ -202,7 +214,7 @@ function createUpkeep(
       await lease.release();
     },
     loadCatalogue,
-    flush: () => refusalReports.flush().then(flushCounters),
+    flush: () => refusalReports.flush().then(requestLog.flush).then(flushCounters),
   };
 }
 
@@ -232,6 +244,7 @@ function createSweep(
     createUnbookedSweep(deps),
     createPendingSweep(deps),
     createLinkSweep(deps),
+    createRequestSweep(deps),
   ];
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
@@ -273,23 +286,8 @@ function openPricing(deps: Deps) {
   return { prices, catalogue, catalogueRefresh };
 }
 
-function openInference(
-  services: Omit<
-    InferenceDeps,
-    | "findTargets"
-    | "findUpstreamNamed"
-    | "conversations"
-    | "rateLimiter"
-    | "reasoningModels"
-    | "countOneByOne"
-    | "places"
-    | "responseMemory"
-    | "countingBudget"
-    | "waiters"
-  >,
-  { secrets, fleet }: { secrets: Secrets; fleet: Fleet },
-) {
-  const { deps } = services;
+function openInference(services: Services) {
+  const { deps, secrets, fleet } = services;
   const upstreams = createUpstreams(deps, secrets);
   const models = createModels({ deps, upstreams, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
@@ -316,15 +314,7 @@ function openInference(
   }, models);
 }
 
-function openMetrics(
-  deps: Deps,
-  { load, running, holdSweep, dispatcher }: {
-    load: Load;
-    running: RunningCalls;
-    holdSweep: HoldSweep;
-    dispatcher: Dispatcher;
-  },
-) {
+function openMetrics({ deps, running, holdSweep, dispatcher }: Services, load: Load) {
   return metricsRoutes(deps, {
     requests: () => load.requests,
     answers: () => running.size,

@@ -2,6 +2,7 @@ import { createResponseEraser } from "./inference/idempotency.ts";
 import { createKeptErasers } from "./inference/kept_responses.ts";
 import { createCacheEraser } from "./inference/response_cache.ts";
 import type { Deps } from "./deps.ts";
+import { createRequestEraser } from "./requests/request_log.ts";
 import { createLinkErasers } from "./paywall/link_codes.ts";
 import { createPaymentErasers } from "./payments/erase.ts";
 import type { ProjectCache } from "./projects/project_cache.ts";
@@ -29,6 +30,11 @@ export function createErasers(
       createCacheEraser(deps),
       createConnectionEraser({ deps, projectCache }),
     ],
-    open: [createTopUsersEraser(deps), ...createLinkErasers(deps), ...createWebhookErasers(deps)],
+    open: [
+      createTopUsersEraser(deps),
+      ...createLinkErasers(deps),
+      createRequestEraser(deps),
+      ...createWebhookErasers(deps),
+    ],
   };
 }

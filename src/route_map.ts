@@ -42,6 +42,7 @@ import type { verifyRoutes } from "./verify/routes.ts";
 import type { webhookRoutes } from "./webhooks/routes.ts";
 import type { walletRoutes } from "./wallets/routes.tsx";
 import type { catalogueRoutes } from "./pricing/routes.ts";
+import type { requestRoutes } from "./requests/routes.ts";
 import type { summaryRoutes } from "./summaries/routes.ts";
 import type { Route, Routes } from "./mount.ts";
 import type { connectRoutes } from "./wallets/connect_routes.ts";
@@ -59,6 +60,7 @@ export interface RouteHandlers {
   wallets: ReturnType<typeof walletRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
   summaries: ReturnType<typeof summaryRoutes>;
+  requests: ReturnType<typeof requestRoutes>;
   catalogue: ReturnType<typeof catalogueRoutes>;
   exports: ReturnType<typeof exportRoutes>;
   backup: ReturnType<typeof backupRoutes>;
@@ -229,23 +231,31 @@ function callerRoutes({ connect, ledger, webhooks }: RouteHandlers): Routes {
   };
 }
 
-/** Paths that need the operator's key. */
-function operatorRoutes(services: RouteHandlers): Routes {
-  const { projects, users, webhooks, verify, summaries, catalogue, exports, backup } = services;
+/** The same for projects and their keys. */
+function projectRouteMap({ projects }: RouteHandlers): Routes {
   return {
-    "/v1/admin/verify": { GET: verify.verify },
-    "/v1/admin/backup": { GET: backup.backup },
+    "/v1/admin/audit": { GET: projects.instanceAudit },
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
-    "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
-    "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
-    "/v1/admin/catalogue": { GET: catalogue.read, POST: catalogue.refresh },
-    "/v1/admin/catalogue/diff": { POST: catalogue.diff },
-    "/v1/admin/audit": { GET: projects.instanceAudit },
     "/v1/admin/projects/:projectId/audit": { GET: projects.audit },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
     "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
+  };
+}
+
+/** Paths that need the operator's key. */
+function operatorRoutes(services: RouteHandlers): Routes {
+  const { users, webhooks, verify, summaries, requests, catalogue, exports, backup } = services;
+  return {
+    ...projectRouteMap(services),
+    "/v1/admin/verify": { GET: verify.verify },
+    "/v1/admin/backup": { GET: backup.backup },
+    "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
+    "/v1/admin/projects/:projectId/requests": { GET: requests.listRequests },
+    "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
+    "/v1/admin/catalogue": { GET: catalogue.read, POST: catalogue.refresh },
+    "/v1/admin/catalogue/diff": { POST: catalogue.diff },
     "/v1/admin/projects/:projectId/export": { GET: exports.exportRecords },
     "/v1/admin/projects/:projectId/users": { GET: users.listUsers },
     "/v1/admin/projects/:projectId/users/:user": { secretParams: ["user"], GET: users.getUser },

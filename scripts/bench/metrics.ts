@@ -43,6 +43,8 @@ export function benchMetrics(): Promise<Figure[]> {
       id: "req_01M8002M8HG106F7PGK75CANZ6",
       endpoint: "chat",
       startedAt,
+      requestId: "req_1",
+      requestLog: { add() {}, flush: () => Promise.resolve() },
     });
     commit();
     telemetry.begin("forward");

@@ -2,7 +2,11 @@ import ts from "typescript";
 import { type FileRule, isInSrc, judgeNodes } from "./source.ts";
 
 /** The files that build KV keys, so that they alone show what is stored. */
-const HOMES: readonly string[] = ["src/store/keys.ts", "src/store/delivery_keys.ts"];
+const HOMES: readonly string[] = [
+  "src/store/keys.ts",
+  "src/store/delivery_keys.ts",
+  "src/store/request_keys.ts",
+];
 
 const KV_METHODS: readonly string[] = ["get", "getMany", "set", "delete", "list"];
 const KV_PROPERTIES: readonly string[] = ["key", "prefix"];

@@ -21,7 +21,8 @@ export type IdKind =
   | "per"
   | "aud"
   | "cat"
-  | "prc";
+  | "prc"
+  | "rql";
 
 /** Generates ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;

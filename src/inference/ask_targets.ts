@@ -71,7 +71,11 @@ export async function askTargets<T>(
   call: AdmittedCall,
   ask: () => Promise<T>,
 ): Promise<T> {
-  if (!call.isRouted) return await ask();
+  if (!call.isRouted) {
+    const answer = await ask();
+    call.firstTokenMs = services.deps.clock.elapsed() - call.beganAt;
+    return answer;
+  }
   switchTarget(services, call, [call.target, ...call.untried]);
   for (;;) {
     try {

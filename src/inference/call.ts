@@ -22,6 +22,7 @@ import type { Prices } from "../pricing/terms.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
+import type { RequestLog } from "../requests/request_log.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
@@ -52,6 +53,7 @@ export interface InferenceDeps {
   prices: Prices;
   reasoningModels: ReasoningModels;
   refusalReports: RefusalReports;
+  requestLog: RequestLog;
   rateLimiter: RateLimiter;
   places: PlaceLimiter;
   countOneByOne: CountingQueue;
@@ -251,13 +253,16 @@ export async function exceedsHold({ meter, held, target }: AdmittedCall): Promis
 
 /** Returns the ending of a call that failed with this error. */
 export function failedEnding(error: unknown): Extract<CallEnding, { kind: "failed" }> {
-  if (!(error instanceof ApiError)) return { kind: "failed", errorCode: "internal_error" };
+  if (!(error instanceof ApiError)) {
+    return { kind: "failed", errorCode: "internal_error", status: 500 };
+  }
+  const { status } = error;
   // Our own limits refuse with the same code.
   if (error instanceof UpstreamError && error.kind === "rate_limited") {
-    return { kind: "failed", errorCode: "upstream_rate_limited" };
+    return { kind: "failed", errorCode: "upstream_rate_limited", status };
   }
   // An upstream's refusal often has no code of its own.
-  return { kind: "failed", errorCode: error.code ?? error.type };
+  return { kind: "failed", errorCode: error.code ?? error.type, status };
 }
 
 /** Returns `usage` for the caller, with the cost that was charged. */

@@ -7,7 +7,12 @@ import type { FailedAttempt, PaidTarget } from "./attempt.ts";
 /** How a call ended, as its events report it. */
 export type CallEnding =
   | { kind: "completed" | "canceled" }
-  | { kind: "failed"; errorCode: string };
+  | {
+    kind: "failed";
+    errorCode: string;
+    /** The status of the response, had it not begun. */
+    status: number;
+  };
 
 /** The part of a call that its events report. */
 export interface CallFacts {

@@ -25,7 +25,7 @@ import { requireKeyBudget } from "../projects/key_budget.ts";
 import { requireModel } from "../projects/key_models.ts";
 import { withCache } from "./response_cache.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
-import { refuse, refuseRateError } from "./refuse.ts";
+import { reasonOf, refuse, refuseRateError } from "./refuse.ts";
 import { streamResponse } from "./stream_response.ts";
 import { CallTelemetry } from "./telemetry.ts";
 import { completionResponse, wholeResponse } from "./whole_response.ts";
@@ -45,8 +45,10 @@ export function createCallHandler(
 ): Handler {
   return async (incoming) => {
     const id = services.deps.id("req");
-    const { startedAt } = incoming;
-    const telemetry = new CallTelemetry(services.deps, { id, endpoint: format.name, startedAt });
+    const { startedAt, requestId } = incoming;
+    const { deps, requestLog } = services;
+    const arrived = { id, endpoint: format.name, startedAt, requestId, requestLog };
+    const telemetry = new CallTelemetry(deps, arrived);
     const segment = reservedUsers && incoming.path.split("/")[2];
     const pathUser = segment && reservedUsers ? { segment, reserved: reservedUsers } : undefined;
     try {
@@ -68,6 +70,9 @@ async function handleCall(services: InferenceDeps, started: StartedCall): Promis
   const { incoming: { request } } = started;
   const caller = await services.auth.caller(request, "chat");
   const { key, snapshot: { project } } = caller;
+  const { about } = started.telemetry;
+  about.caller = caller;
+  about.user = userBeforeBody(caller, request, started.pathUser);
   const place = services.places.acquire(project.id, key.id);
   try {
     await requireWithinRates(services, { ...started, caller });
@@ -142,8 +147,10 @@ async function respond(
     case "replayed":
       return replayResponse(call, admission.stored);
     case "refused": {
-      const response = await refuse(services, call, admission.refusal);
-      call.telemetry.end({ kind: "paywalled" });
+      const { refusal } = admission;
+      const response = await refuse(services, call, refusal);
+      const { status } = response;
+      call.telemetry.end({ kind: "paywalled", reason: reasonOf(refusal), status });
       return response;
     }
     case "admitted": {
@@ -191,7 +198,11 @@ function readCall(
   const fields = { unknown: project.unknownFields, allowed: project.allowedFields };
   const input = format.readRequest(body.value, { bytes, fields, file });
   const named = format.hasNoUserField ? {} : { body: input.user };
+  const { about } = telemetry;
+  about.model = input.model;
+  about.stream = input.stream;
   const user = endUser(caller, request, { ...named, path: pathUser });
+  about.user = user;
   const key = readIdempotencyKey(request);
   const receivedAt = deps.clock.now();
   const idempotency = key !== null && !input.stream

@@ -20,6 +20,12 @@ const tokensPerRequest = 10_000;
 /** Why a call is refused, and the state of the rate limits. */
 export type Refusal = MoneyRefusal | RateRefusal | ConcurrencyRefusal;
 
+/** Returns the reason of a refusal as people read it in the log of requests. */
+export function reasonOf({ reason }: Refusal): string {
+  const ofMoney: Readonly<Record<string, { code: string }>> = refusalReasons;
+  return ofMoney[reason]?.code ?? reason;
+}
+
 /** The user cannot pay, or may not. */
 interface MoneyRefusal {
   reason: RefusalReason;

@@ -4,7 +4,7 @@ import { holdLifetimeMs } from "../base/limits.ts";
 import { type Amount, formatAmount, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
-import type { EntryUsage } from "../ledger/entry.ts";
+import { absoluteAmount, type EntryUsage } from "../ledger/entry.ts";
 import type { Settlement, SettleResult } from "../ledger/hold.ts";
 import { countAttemptHourly, countFailureHourly } from "../summaries/hourly_counters.ts";
 import {
@@ -77,6 +77,9 @@ export async function settleCall(
       countAttempts(services, call, bill);
     }
     call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
+    const cost = absoluteAmount(settled.entry);
+    const { upstreamCost = null } = settlement.usage;
+    telemetry.use = { ...attemptsMade(call), usage, cost, upstreamCost };
     telemetry.end(ending);
     return settled;
   } catch (error) {
@@ -86,6 +89,12 @@ export async function settleCall(
     services.deps.log("error", "charge_lost", { chat: id, ...lost });
     throw error;
   }
+}
+
+/** What the log of requests says of an admitted call's attempts. */
+function attemptsMade({ isRouted, target, failed, firstTokenMs }: AdmittedCall) {
+  const upstream = isRouted ? target.upstream.name : null;
+  return { firstTokenMs, upstream, attempts: failed.length + 1 };
 }
 
 /** Counts the attempts of a call that has ended; `bill` is null where nothing was charged. */
@@ -212,6 +221,7 @@ export async function releaseCall(
     tx.emit(...callEndedEvents(call, ending));
     if (idempotency) removeIdempotencyMark(tx, idempotency);
   };
+  telemetry.use = { ...attemptsMade(call), usage: null, cost: "0", upstreamCost: null };
   await holds.release(ref, id, end).catch((error) =>
     // The hold then expires by itself.
     deps.log("error", "release_failed", { requestId, chat: id, ...errorFields(error) })

@@ -1,6 +1,12 @@
 import type { FormatName } from "../base/format_names.ts";
 import { ApiError } from "../base/errors.ts";
+import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { Deps } from "../deps.ts";
+import { activityIdOfRequest } from "../ledger/entry.ts";
+import type { TokenUsage } from "../pricing/usage.ts";
+import type { Caller } from "../projects/auth.ts";
+import type { RequestRecord } from "../requests/record.ts";
+import { requestDaysOf, type RequestLog } from "../requests/request_log.ts";
 import type { CallEnding } from "./events.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 
@@ -8,10 +14,32 @@ import { UpstreamError } from "../upstreams/errors.ts";
 export type CallStep = "admit" | "forward" | "meter" | "settle";
 
 /** How a call can end: as an admitted call, or before it was admitted. */
-type Outcome = CallEnding | { kind: "paywalled" | "replayed" } | {
-  kind: "refused";
-  errorCode: string;
-};
+type Outcome =
+  | CallEnding
+  | { kind: "replayed" }
+  | { kind: "paywalled"; reason: string; status: number }
+  | { kind: "refused"; errorCode: string; status: number };
+
+/** What the log of requests says of a call, as far as it is known. */
+interface CallAbout {
+  requestId: string;
+  caller: Caller | null;
+  user: string | null;
+  model: string | null;
+  stream: boolean;
+}
+
+/** What became of an admitted call. */
+export interface CallUse {
+  usage: TokenUsage | null;
+  /** As decimal strings. */
+  cost: string;
+  upstreamCost: string | null;
+  firstTokenMs: number | null;
+  /** Null where the call was not routed. */
+  upstream: string | null;
+  attempts: number;
+}
 
 interface StepsOptions {
   /** Our own id of the request. */
@@ -19,6 +47,8 @@ interface StepsOptions {
   endpoint: FormatName;
   /** When the request arrived, by the clock's `elapsed`. */
   startedAt: number;
+  requestId: string;
+  requestLog: RequestLog;
 }
 
 /**
@@ -27,6 +57,11 @@ interface StepsOptions {
  */
 export class CallTelemetry {
   readonly span: ReturnType<NonNullable<Deps["tracing"]>["within"]> | null;
+  readonly about: CallAbout;
+  /** Set before the end of an admitted call. */
+  use: CallUse | null = null;
+  readonly #id: string;
+  readonly #requestLog: RequestLog;
   readonly #deps: Pick<Deps, "metrics" | "clock">;
   readonly #startedAt: number;
   readonly #endpoint: FormatName;
@@ -39,8 +74,11 @@ export class CallTelemetry {
 
   constructor(
     deps: Pick<Deps, "metrics" | "clock" | "tracing">,
-    { id, endpoint, startedAt }: StepsOptions,
+    { id, endpoint, startedAt, requestId, requestLog }: StepsOptions,
   ) {
+    this.about = { requestId, caller: null, user: null, model: null, stream: false };
+    this.#id = id;
+    this.#requestLog = requestLog;
     this.#deps = deps;
     this.#endpoint = endpoint;
     this.#startedAt = startedAt;
@@ -87,11 +125,68 @@ export class CallTelemetry {
     if (outcome.kind === "completed") {
       metrics.addedTime.observeMs(clock.elapsed() - this.#startedAt - this.#waitedMs);
     }
+    this.#log(outcome);
     this.span?.set({ "farebox.outcome": outcome.kind });
     this.span?.end("errorCode" in outcome ? outcome.errorCode : null);
   }
 
+  /** Adds the call to the log of requests, where its project is known. */
+  #log(outcome: Outcome): void {
+    const { caller, ...about } = this.about;
+    if (caller === null) return;
+    const { key, snapshot: { project } } = caller;
+    if (requestDaysOf(project) === 0) return;
+    const { clock } = this.#deps;
+    const latencyMs = Math.round(clock.elapsed() - this.#startedAt);
+    const { usage = null, firstTokenMs = null, ...use } = this.use ?? unused;
+    const isCharged = use.cost !== "0";
+    this.#requestLog.add(project.id, {
+      id: this.#id,
+      ...about,
+      ...resultOf(outcome),
+      at: clock.now() - latencyMs,
+      endpoint: this.#endpoint,
+      key: key.id,
+      latencyMs,
+      firstTokenMs: firstTokenMs && Math.round(firstTokenMs),
+      inputTokens: usage ? inputTokensOf(usage) : 0,
+      cachedTokens: usage?.cachedInput ?? 0,
+      outputTokens: usage ? outputTokensOf(usage) : 0,
+      ...use,
+      activityId: isCharged || usage ? activityIdOfRequest(this.#id) : null,
+    });
+  }
+
   #isWait(): boolean {
     return this.#step === "forward" || (this.#step === "meter" && this.#streamed);
+  }
+}
+
+const unused: CallUse = {
+  usage: null,
+  cost: "0",
+  upstreamCost: null,
+  firstTokenMs: null,
+  upstream: null,
+  attempts: 0,
+};
+
+/** What nginx writes for a client that has disconnected; no client gets it. */
+const disconnectedStatus = 499;
+
+function resultOf(outcome: Outcome): Pick<RequestRecord, "outcome" | "status" | "reason"> {
+  switch (outcome.kind) {
+    case "completed":
+      return { outcome: "completed", status: 200, reason: null };
+    case "replayed":
+      return { outcome: "completed", status: 200, reason: "idempotent_replay" };
+    case "canceled":
+      return { outcome: "canceled", status: disconnectedStatus, reason: null };
+    case "failed":
+      return { outcome: "failed", status: outcome.status, reason: outcome.errorCode };
+    case "paywalled":
+      return { outcome: "refused", status: outcome.status, reason: outcome.reason };
+    case "refused":
+      return { outcome: "refused", status: outcome.status, reason: outcome.errorCode };
   }
 }

@@ -43,6 +43,7 @@ const project = {
   upstreams: {},
   routes: {},
   responseCache: noResponseCache,
+  requestLogDays: 30,
   brand: noBrand,
   userSource: "any",
   userHeader: null,

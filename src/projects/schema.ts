@@ -192,6 +192,9 @@ const settings = {
       "Request fields that are neither OpenAI's nor known to be harmless: refused with " +
       "400, or passed on.",
   }),
+  requestLogDays: z.int().min(0).max(365).meta({
+    description: "How many days the log of requests is kept; 0: nothing is recorded.",
+  }),
   billingEvents: z.boolean().meta({
     description: "Whether `balance.*` and `usage.*` events are sent.",
   }),
@@ -233,6 +236,7 @@ export const createProjectSchema = z.strictObject({
   maxOutputTokens: settings.maxOutputTokens.default(16_384),
   allowedFields: settings.allowedFields.default([]),
   unknownFields: settings.unknownFields.default("refuse"),
+  requestLogDays: settings.requestLogDays.default(30),
   billingEvents: settings.billingEvents.default(true),
   messages: settings.messages.default({}),
   topUp: settings.topUp.prefault({}),
@@ -306,7 +310,14 @@ export type CreateKey = z.output<typeof createKeySchema>;
 export interface Project extends
   Omit<
     CreateProject,
-    "upstream" | "upstreams" | "routes" | "responseCache" | "brand" | "stripe" | "topUp"
+    | "upstream"
+    | "upstreams"
+    | "routes"
+    | "responseCache"
+    | "requestLogDays"
+    | "brand"
+    | "stripe"
+    | "topUp"
   > {
   id: string;
   upstream: UpstreamSettings | null;
@@ -316,6 +327,8 @@ export interface Project extends
   routes?: Readonly<Record<string, ModelRoute>>;
   /** Absent in rows of older versions. */
   responseCache?: ResponseCacheSettings;
+  /** Absent in rows of older versions. */
+  requestLogDays?: number;
   /** Absent in rows of older versions. */
   brand?: ProjectBrand;
   stripe: StripeKeys | null;

@@ -71,6 +71,7 @@ export function viewProject(project: Project): ProjectView {
   const { upstream, upstreams = {}, routes = {}, stripe, listeners: _, ...rest } = project;
   return {
     responseCache: noResponseCache,
+    requestLogDays: 30,
     brand: noBrand,
     ...rest,
     stripe: stripe && { secretKey: "set", webhookSecret: "set" },

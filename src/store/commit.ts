@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Deps } from "../deps.ts";
 import { type Batch, keyText, openBatch, type PendingWrite, touchedBy } from "./batch.ts";
 import { commitMarkersPrefix } from "./keys.ts";
-import { asStoreFault, emptyWrite, type Increment, type Kv, type Write } from "./kv.ts";
+import { asStoreFault, emptyWrite, type Increment, type Key, type Kv, type Write } from "./kv.ts";
 import { createMarkedWrites, type MarkedOutcome } from "./marked_writes.ts";
 import { createPacer } from "./pacer.ts";
 import { added, createSums } from "./sums.ts";
@@ -20,10 +20,20 @@ export interface Committer {
   commit(write: Write): Promise<CommitResult>;
   /** Adds to a sum without a write of its own: it goes with the next write, or with `flush`. */
   count(addition: Increment): void;
-  /** Writes the increments that are only counted so far, if any. Throws as `commit` does. */
+  /** Adds a row without a write of its own, likewise: for rows that no one may wait for. */
+  carry(row: CarriedRow): void;
+  /** How many rows are carried and not yet written. */
+  carried(): number;
+  /** Writes what is only counted or carried so far, if anything. Throws as `commit` does. */
   flush(): Promise<void>;
   /** Resolves when nothing is pending or under way. */
   idle(): Promise<void>;
+}
+
+/** A row that goes with the next write. */
+export interface CarriedRow {
+  key: Key;
+  value: Uint8Array;
 }
 
 interface CommitterOptions {
@@ -38,6 +48,8 @@ interface CommitterOptions {
 
 /** The most counted increments that go with one write, which reserves space for that many rows. */
 const ridingMax = 5;
+/** The most carried rows that go with one write. */
+const carriedMax = 4;
 /** How often the rest of a refused batch is sent together, before each member is sent alone. */
 const regroupsMax = 3;
 
@@ -55,6 +67,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   const { kv, clock, meter } = options;
   const queue: PendingWrite[] = [];
   const counted = new Map<string, Increment>();
+  const carried: CarriedRow[] = [];
   /** The rows that writes under way change. */
   const underWay = new Map<string, number>();
   const senders = Array.from({ length: kv.limits.inFlight }, createSender);
@@ -137,16 +150,21 @@ export function createCommitter(options: CommitterOptions): Committer {
 
     return async (write) => {
       const riding = takeCounted();
+      const rows = carried.splice(0, carriedMax);
       const additions = [...write.additions ?? [], ...riding];
-      if (additions.length === 0) return await sendTimed(write);
+      if (additions.length === 0 && rows.length === 0) return await sendTimed(write);
       const { sets, committed } = sums.after(additions);
+      const putBack = () => {
+        riding.forEach(count);
+        carried.unshift(...rows);
+      };
       try {
-        const outcome = await sendTimed({ ...write, sets: [...write.sets, ...sets] });
+        const outcome = await sendTimed({ ...write, sets: [...write.sets, ...sets, ...rows] });
         if (typeof outcome === "string") committed();
-        else riding.forEach(count);
+        else putBack();
         return outcome;
       } catch (error) {
-        riding.forEach(count);
+        putBack();
         sums.abandon(additions);
         throw error;
       }
@@ -175,8 +193,10 @@ export function createCommitter(options: CommitterOptions): Committer {
   return {
     commit,
     count,
+    carry: (row) => void carried.push(row),
+    carried: () => carried.length,
     async flush() {
-      while (counted.size > 0) await commit(emptyWrite());
+      while (counted.size > 0 || carried.length > 0) await commit(emptyWrite());
     },
     idle: pacer.idle,
   };

@@ -1,8 +1,10 @@
 // Every key of the database: what it holds, who writes it, how long it is kept. Values are JSON as
-// bytes. No code outside of this file and `delivery_keys.ts` builds a key.
+// bytes. No code outside of this file and its two parts below
+// builds a key.
 import type { Key } from "./kv.ts";
 
 export * from "./delivery_keys.ts";
+export * from "./request_keys.ts";
 
 /**
  * The project: settings, prices, upstream. Changed with every change of the project or its keys.
@@ -373,25 +375,3 @@ export const leasesPrefix: Key = ["lease"];
 
 /** How far a copy from another store has come. Removed when it is complete. */
 export const copyKey: Key = ["copy"];
-
-/**
- * A code in a link -> what it is for, and until when. Written when a link is created; deleted by
- * the sweep once it has expired.
- */
-export const linkKey = (code: string): Key => ["link", code];
-/** All codes of links. */
-export const linksPrefix: Key = ["link"];
-
-/** The current code of a user's top-up link. Written with it, and swept as it is. */
-export const userLinkKey = (projectId: string, user: string): Key => [
-  ...userLinkPrefix(projectId, user),
-  "topup",
-];
-/** The current codes of one user. */
-export const userLinkPrefix = (projectId: string, user: string): Key => [
-  "user_link",
-  projectId,
-  user,
-];
-/** The current codes of all users. */
-export const userLinksPrefix: Key = ["user_link"];

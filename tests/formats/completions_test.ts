@@ -77,12 +77,12 @@ Deno.test("completions: without a balance the text is the message with the link,
   assert.equal(status, 200);
   assert.equal(got.object, "text_completion");
   assert.match(got.id, /^cmpl-/);
-  assert.match(got.choices[0].text, /https:\/\/farebox\.test\/topup\//);
+  assert.match(got.choices[0].text, /https:\/\/farebox\.test\/t\//);
   assert.equal(got.choices[0].finish_reason, "stop");
   assert.equal(got.usage.total_tokens, 0);
   assert.equal(response.headers.get("x-service-paywall"), "insufficient_funds");
   const chunks = dataOf(await completeStream(world));
-  assert.match(chunks[0].choices[0].text, /https:\/\/farebox\.test\/topup\//);
+  assert.match(chunks[0].choices[0].text, /https:\/\/farebox\.test\/t\//);
   assert.equal(chunks.at(-1).choices[0].finish_reason, "stop");
   assert.equal(world.upstream.calls.length, 0);
 });

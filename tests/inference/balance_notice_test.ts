@@ -68,7 +68,7 @@ Deno.test("messages: a response warns of a low balance, whole and streamed, and 
   await world.deposit("ada", "1.00003");
   const headers = { "accept-language": "de" };
   const ask = () => chat(world, {}, { headers });
-  const warned = /^Hello there\n\nBald leer: https:\/\/farebox\.test\/topup\//;
+  const warned = /^Hello there\n\nBald leer: https:\/\/farebox\.test\/t\//;
   assert.equal((await ask()).body.choices[0].message.content, "Hello there");
   assert.equal((await world.balance("ada")).balance, "1.00001", "not below it yet");
   assert.match((await ask()).body.choices[0].message.content, warned, "it brought it below");

@@ -313,7 +313,7 @@ Deno.test("limits: a charge counts toward what a user may spend, and is refused 
     "limit_reached",
     "8",
   ]);
-  assert.match(refused.message, /limit of what Test may cost you.*\/topup\//);
+  assert.match(refused.message, /limit of what Test may cost you.*\/t\//);
   assert.equal((await charge("1")).success, true);
   await world.clock.advance(24 * 60 * 60 * 1000);
   assert.equal((await charge("2.000001")).reason, "limit_reached", "the month's rest is 2");

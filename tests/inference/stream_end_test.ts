@@ -306,7 +306,7 @@ Deno.test("chat stream end: an upstream that ignores its bound is stopped when t
   const finishes = events.map((event) => event.choices?.[0].finish_reason).filter(Boolean);
   assert.deepEqual(finishes, ["length"]);
   const text = events.map((event) => event.choices?.[0].delta.content ?? "").join("");
-  assert.match(text, /word\n\nYour credit paid for this part.*https:\/\/farebox\.test\/topup\//);
+  assert.match(text, /word\n\nYour credit paid for this part.*https:\/\/farebox\.test\/t\//);
   assert.equal(events.at(-1), "[DONE]");
   const [entry] = await usageOf(world);
   const spared = Math.round((Number(held) - Number(entry?.amount)) * 1e6);

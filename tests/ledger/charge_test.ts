@@ -64,7 +64,7 @@ Deno.test("charge: beyond the balance it is a 200 whose message contains the lin
     available: "1.5",
     balanceFormatted: "$1.50",
   });
-  assert.match(url, /^https:\/\/farebox\.test\/topup\//);
+  assert.match(url, /^https:\/\/farebox\.test\/t\//);
   assert.ok(message.includes(url));
   assert.equal(await storeAsText(world), before, "a refused charge writes nothing");
 });

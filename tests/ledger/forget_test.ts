@@ -182,7 +182,7 @@ Deno.test("forget: contention on the account is 503, and nothing has started", a
     store.atomic = () => Promise.resolve(null);
     let isOver = false;
     const asked = forget(world, { forfeit: true }, user).finally(() => isOver = true);
-    await world.until(() => isOver, 1_000);
+    await world.until(() => isOver, 10_000);
     const { status, body, response } = await asked;
     assert.deepEqual([status, body.error.code], [503, "account_contended"], user);
     assert.equal(response.headers.get("retry-after"), "1");

@@ -38,6 +38,7 @@ Deno.test("projects: every setting of a change is kept, and no other changes", a
     upstreams: { main: { url: "https://one.test/v1" }, spare: { provider: "openrouter" } },
     routes: { smart: { strategy: "order", targets: [{ upstream: "main", model: "a" }] } },
     responseCache: { enabled: true, maxAgeSeconds: 60, costFactor: "0.25", scope: "project" },
+    requestLogDays: 7,
     brand: { accent: "#aa0055", logoUrl: "https://my.app/logo.png" },
     pricing: { catalogue: true, markupPercent: "5", requestFee: "0.01", models },
   };

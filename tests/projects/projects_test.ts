@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { noResponseCache } from "../../src/projects/response_cache_schema.ts";
+import { noBrand } from "../../src/projects/brand_schema.ts";
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { noLimits } from "../../src/projects/schema.ts";
@@ -42,15 +44,9 @@ Deno.test("projects: creating one returns its settings and a first key", async (
     upstream: null,
     upstreams: {},
     routes: {},
-    responseCache: {
-      enabled: false,
-      maxAgeSeconds: 3600,
-      costFactor: "0.1",
-      scope: "user",
-      maxTemperature: 0.5,
-      maxBytes: 57_344,
-    },
-    brand: { logoUrl: null, accent: null, supportUrl: null },
+    responseCache: noResponseCache,
+    requestLogDays: 30,
+    brand: noBrand,
     topUpUrl: null,
     userSource: "any",
     userHeader: null,

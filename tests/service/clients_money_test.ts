@@ -8,7 +8,7 @@ import { openaiClient, throughService } from "../support/clients.ts";
 import { createWorld, type World } from "../support/world.ts";
 import { helloStream } from "../support/upstream.ts";
 
-const link = /https:\/\/farebox\.test\/topup\//;
+const link = /https:\/\/farebox\.test\/t\//;
 const headers = { "x-service-user": "ada" };
 const prompt = "Hi";
 

@@ -208,7 +208,7 @@ for (const [kind, askers] of [["whole", wholeAskers], ["streamed", streamAskers]
       Deno.test(`clients: ${client} shows the paywall, ${kind}${tools ? ", with tools" : ""}`, async () => {
         using world = await createWorld();
         const verdict = await ask(throughService(world), { tools });
-        assert.match(verdict.text, /Top up here to continue: https:\/\/farebox\.test\/topup\//);
+        assert.match(verdict.text, /Top up here to continue: https:\/\/farebox\.test\/t\//);
         assert.equal(verdict.finish, "stop"); // case 57, case 58
         assert.deepEqual(verdict.calls, []);
         assert.equal(world.upstream.calls.length, 0);

@@ -108,6 +108,8 @@ Deno.test("forget: a row that changes while it is rewritten is read again, and n
   const committer: Committer = {
     commit: (write) => kv.atomic(write),
     count() {},
+    carry() {},
+    carried: () => 0,
     flush: () => Promise.resolve(),
     idle: () => Promise.resolve(),
   };

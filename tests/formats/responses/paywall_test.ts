@@ -11,7 +11,7 @@ import {
 } from "../../support/responses.ts";
 import { type Body, createWorld, type World } from "../../support/world.ts";
 
-const link = /https:\/\/farebox\.test\/topup\//;
+const link = /https:\/\/farebox\.test\/t\//;
 const json = {
   text: {
     format: {

@@ -1,0 +1,149 @@
+import { fromBytes, toBytes } from "../base/json.ts";
+import { errorFields } from "../base/errors.ts";
+import { firstIdAt } from "../base/ids.ts";
+import type { Deps } from "../deps.ts";
+import type { Project } from "../projects/schema.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
+import { projectsPrefix, requestsKey, requestsPrefix } from "../store/keys.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
+import { listAfter } from "../store/scan.ts";
+import { requestColumns, type RequestRecord, type StoredRequest, storeRequest } from "./record.ts";
+
+/** Records what came of each request, and keeps it for some days. */
+export interface RequestLog {
+  /**
+   * Records a request. It is written with a later write, within a second: a process that dies
+   * may lose the last second of the log, and of nothing else.
+   */
+  add(projectId: string, record: RequestRecord): void;
+  /** Writes what has not been written. */
+  flush(): Promise<void>;
+}
+
+/** How long records wait for a write to go with. */
+const waitMs = 1_000;
+/** A row has at most so many records and characters, and so at most 64 KiB. */
+const recordsPerRow = 64;
+const charsPerRow = 16_000;
+/** Records that wait while the store is unavailable; more are dropped. */
+const waitingMax = 20_000;
+
+interface Buffer {
+  records: string[];
+  chars: number;
+}
+
+/** Creates the log of requests. Records of a project are written together, many to a row. */
+export function createRequestLog(
+  { committer, clock, id, log }: Pick<
+    Deps,
+    "committer" | "clock" | "id" | "log"
+  >,
+): RequestLog {
+  const buffers = new Map<string, Buffer>();
+  let isPlanned = false;
+  let dropped = 0;
+
+  function close(projectId: string, { records }: Buffer): void {
+    buffers.delete(projectId);
+    const row = {
+      key: requestsKey(projectId, id("rql")),
+      value: new TextEncoder().encode(`[${records.join(",")}]`),
+    };
+    committer.carry(row);
+  }
+
+  function plan(): void {
+    if (isPlanned) return;
+    isPlanned = true;
+    clock.after(waitMs, () => {
+      isPlanned = false;
+      flush().catch((error) => log("warn", "request_log_not_written", errorFields(error)));
+    });
+  }
+
+  async function flush(): Promise<void> {
+    for (const [projectId, buffer] of buffers) close(projectId, buffer);
+    await committer.flush();
+    if (dropped > 0) log("warn", "request_log_dropped", { requests: dropped });
+    dropped = 0;
+  }
+
+  return {
+    add(projectId, record) {
+      if (committer.carried() * recordsPerRow >= waitingMax) {
+        dropped++;
+        return;
+      }
+      const text = JSON.stringify(storeRequest(record));
+      let buffer = buffers.get(projectId);
+      if (buffer && buffer.chars + text.length > charsPerRow) {
+        close(projectId, buffer);
+        buffer = undefined;
+      }
+      if (!buffer) {
+        buffer = { records: [], chars: 0 };
+        buffers.set(projectId, buffer);
+      }
+      buffer.records.push(text);
+      buffer.chars += text.length;
+      if (buffer.records.length >= recordsPerRow) close(projectId, buffer);
+      plan();
+    },
+    flush,
+  };
+}
+
+const userColumn = requestColumns.indexOf("user");
+
+/** Replaces a user by the pseudonym in the log of requests. */
+export function createRequestEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
+  return eraseRows({
+    name: "requests",
+    kv,
+    committer,
+    prefix: ({ projectId }) => requestsPrefix(projectId),
+    rewrite({ key, value }, { user, pseudonym }) {
+      const records = value && fromBytes<StoredRequest[]>(value);
+      if (!records?.some((record) => record[userColumn] === user)) return null;
+      const renamed = records.map((record) =>
+        record[userColumn] === user ? record.with(userColumn, pseudonym) : record
+      );
+      return { sets: [{ key, value: toBytes(renamed) }], deletes: [] };
+    },
+  });
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+const rowsPerSweep = 500;
+
+const projectsPerSweep = 50;
+
+/** Creates a sweep that deletes requests older than their project keeps them; bounded a call. */
+export function createRequestSweep(
+  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
+): () => Promise<void> {
+  let after: Key | null = null;
+  return async () => {
+    const projects = await listAfter(kv, projectsPrefix, { after, limit: projectsPerSweep });
+    after = projects.length < projectsPerSweep ? null : projects.at(-1)?.key ?? null;
+    for (const { value } of projects) {
+      const project = value && fromBytes<Project>(value);
+      if (!project) continue;
+      const prefix = requestsPrefix(project.id);
+      const since = clock.now() - requestDaysOf(project) * dayMs;
+      const end = [...prefix, firstIdAt("rql", since)];
+      const rows = await kv.list({ prefix, end, limit: rowsPerSweep });
+      if (rows.length === 0) continue;
+      await committer.commit({ ...emptyWrite(), deletes: rows.map(({ key }) => key) });
+    }
+  };
+}
+
+/** How many days a project keeps its requests; 0 for not at all. */
+export function requestDaysOf({ requestLogDays = usualDays }: Pick<Project, "requestLogDays">) {
+  return requestLogDays;
+}
+
+/** The days of a project of an older version. */
+const usualDays = 30;

@@ -1,0 +1,77 @@
+import { csvLine, csvRecord } from "../base/csv.ts";
+import { badRequest } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import type { JsonObject } from "../base/json.ts";
+import { jsonResponse } from "../base/response.ts";
+import { parseWith } from "../base/request.ts";
+import type { Deps } from "../deps.ts";
+import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import { listRequests } from "./list.ts";
+import { requestColumns, type RequestRecord } from "./record.ts";
+import type { RequestLog } from "./request_log.ts";
+import { requestQuerySchema } from "./schema.ts";
+
+interface RequestsDeps {
+  deps: Pick<Deps, "kv">;
+  adminGuard: AdminGuard;
+  projectCache: ProjectCache;
+  requestLog: Pick<RequestLog, "flush">;
+}
+
+/** `GET /v1/admin/projects/{id}/requests`: the log of requests, newest first, as JSON or CSV. */
+export function requestRoutes(
+  { deps: { kv }, adminGuard, projectCache, requestLog }: RequestsDeps,
+): { listRequests: Handler } {
+  return {
+    listRequests: adminGuard(async ({ request, requestId, param }) => {
+      const projectId = checkId(param("projectId"), "project");
+      await projectCache.refresh(projectId);
+      const { limit, cursor, ...filter } = parseWith(requestQuerySchema, queryOf(request));
+      await requestLog.flush();
+      const page = await listRequests(kv, projectId, { limit, cursor, filter });
+      const { requests, nextCursor, searchedTo } = page;
+      if (!(request.headers.get("accept") ?? "").includes("text/csv")) {
+        const body = {
+          requests: requests.map(viewRequest),
+          nextCursor,
+          searchedTo: searchedTo === null ? null : new Date(searchedTo).toISOString(),
+        };
+        return jsonResponse(200, body, requestId, { "cache-control": "no-store" });
+      }
+      return new Response(requestsAsCsv(requests), {
+        headers: {
+          "content-type": "text/csv; charset=utf-8",
+          "cache-control": "no-store",
+          "x-request-id": requestId,
+          ...(nextCursor === null ? {} : { "x-next-cursor": nextCursor }),
+        },
+      });
+    }),
+  };
+}
+
+/** Returns the query's parameters. Throws 400 where one is given twice. */
+function queryOf(request: Request): Record<string, string> {
+  const given = [...new URL(request.url).searchParams];
+  const seen = new Set<string>();
+  for (const [name] of given) {
+    const shown = name.slice(0, 64);
+    if (seen.has(name)) throw badRequest(shown, `'${shown}' is given twice.`);
+    seen.add(name);
+  }
+  return Object.fromEntries(given);
+}
+
+/** A request as the API shows it. */
+export function viewRequest({ at, ...record }: RequestRecord): JsonObject {
+  return { ...record, createdAt: new Date(at).toISOString() };
+}
+
+const csvColumns = requestColumns.map((name) => (name === "at" ? "createdAt" : name));
+
+/** Requests as CSV, with a header. */
+export function requestsAsCsv(requests: readonly RequestRecord[]): string {
+  return csvLine(csvColumns) +
+    requests.map((record) => csvRecord(viewRequest(record), csvColumns)).join("");
+}

@@ -1,0 +1,9 @@
+import type { JsonObject } from "../base/json.ts";
+import { requestColumns, type RequestRecord, type StoredRequest } from "./record.ts";
+
+/** Reads a stored record. Those of older versions may lack the last columns. */
+export function readRequest(stored: StoredRequest): RequestRecord {
+  const record: JsonObject = {};
+  for (const [at, name] of requestColumns.entries()) record[name] = stored[at] ?? null;
+  return record as unknown as RequestRecord;
+}
