@@ -41,8 +41,11 @@ import { apiDoc } from "./api_doc.ts";
 import { createOutboxNotifier } from "./events/outbox_notifier.ts";
 import { createHoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
+import type { MoneyRecorder } from "./ledger/record.ts";
 import { createRequestLog, createRequestSweep } from "./requests/request_log.ts";
 import { requestRoutes } from "./requests/routes.ts";
+import { type Conversion, createConversion, createPaywalledSweep } from "./paywall/conversion.ts";
+import { createUserStatsSweep } from "./ledger/user_stats.ts";
 import { createLinkSweep } from "./paywall/link_codes.ts";
 import { createLinks } from "./paywall/links.ts";
 import { createPendingSweep } from "./payments/pending.ts";
@@ -134,7 +137,9 @@ async function openServices(outside: Deps) {
   const { projectCache, auth, admin, commit, emit } = projects;
   const ledger = openLedger(deps, { projectCache, emit });
   const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
-  const erasers = createErasers(deps, projectCache);
+  const requestLog = createRequestLog(deps);
+  const erasers = createErasers(deps, { projectCache, requestLog });
+  const conversion = createConversion(deps);
   const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
   outboxNotifier.listen(webhooks.dispatcher.wake);
   return {
@@ -142,12 +147,14 @@ async function openServices(outside: Deps) {
     secrets,
     ...projects,
     ...ledger,
+    recorder: notingDeposits(ledger.recorder, conversion),
     links,
     deviceCookies,
     passkeys,
     authorizations: createAuthorizations(deps, commit),
     refusalReports: createRefusalReports(deps, emit),
-    requestLog: createRequestLog(deps),
+    requestLog,
+    conversion,
     forget: createForget(deps, { queue: ledger.queue, erasers }),
     ...createOffers({ links, emit }),
     adminGuard: createAdminGuard(deps.config, auth),
@@ -161,6 +168,20 @@ async function openServices(outside: Deps) {
 }
 
 type Services = Awaited<ReturnType<typeof openServices>>;
+
+/** The same recorder, which tells of each deposit that a paywall may have led to. */
+function notingDeposits(recorder: MoneyRecorder, conversion: Conversion): MoneyRecorder {
+  return {
+    ...recorder,
+    async deposit(request) {
+      const result = await recorder.deposit(request);
+      const { projectId, user } = request.ref;
+      // Nothing depends on it, and the deposit is recorded whatever comes of it.
+      if (result.kind !== "replayed") conversion.paid(projectId, user).catch(() => {});
+      return result;
+    },
+  };
+}
 
 /** The handlers of every module. */
 function openHandlers(services: Services, load: Load): RouteHandlers {
@@ -245,6 +266,8 @@ function createSweep(
     createPendingSweep(deps),
     createLinkSweep(deps),
     createRequestSweep(deps),
+    createPaywalledSweep(deps),
+    createUserStatsSweep(deps),
   ];
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();

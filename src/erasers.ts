@@ -2,7 +2,9 @@ import { createResponseEraser } from "./inference/idempotency.ts";
 import { createKeptErasers } from "./inference/kept_responses.ts";
 import { createCacheEraser } from "./inference/response_cache.ts";
 import type { Deps } from "./deps.ts";
-import { createRequestEraser } from "./requests/request_log.ts";
+import { createUserStatsEraser } from "./ledger/user_stats.ts";
+import { createPaywalledEraser } from "./paywall/conversion.ts";
+import { createRequestEraser, type RequestLog } from "./requests/request_log.ts";
 import { createLinkErasers } from "./paywall/link_codes.ts";
 import { createPaymentErasers } from "./payments/erase.ts";
 import type { ProjectCache } from "./projects/project_cache.ts";
@@ -18,7 +20,10 @@ import { createWebhookErasers } from "./webhooks/erase.ts";
  */
 export function createErasers(
   deps: Deps,
-  projectCache: ProjectCache,
+  { projectCache, requestLog }: {
+    projectCache: ProjectCache;
+    requestLog: Pick<RequestLog, "flush">;
+  },
 ): { closed: readonly Eraser[]; open: readonly Eraser[] } {
   return {
     closed: [
@@ -29,11 +34,13 @@ export function createErasers(
       ...createKeptErasers(deps),
       createCacheEraser(deps),
       createConnectionEraser({ deps, projectCache }),
+      createRequestEraser(deps, requestLog),
     ],
     open: [
       createTopUsersEraser(deps),
       ...createLinkErasers(deps),
-      createRequestEraser(deps),
+      createPaywalledEraser(deps),
+      createUserStatsEraser(deps),
       ...createWebhookErasers(deps),
     ],
   };

@@ -27,7 +27,15 @@ export function benchMetrics(): Promise<Figure[]> {
     sleep: () => Promise.resolve(),
     after: () => () => {},
   };
-  const deps = { metrics, clock, tracing: null };
+  const committer = {
+    commit: () => Promise.resolve(null),
+    count() {},
+    carry() {},
+    carried: () => 0,
+    flush: () => Promise.resolve(),
+    idle: () => Promise.resolve(),
+  };
+  const deps = { metrics, clock, tracing: null, committer };
   const request = metrics.requests("/v1/chat/completions", "POST");
 
   function commit(): void {

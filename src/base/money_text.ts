@@ -25,13 +25,14 @@ export function formatShort(
     return formatOf(currency, locale, rounding, digits).format(numericLiteral(amount));
   }
   const most = digits + moreDigits;
-  const least = unit / 10n ** BigInt(most);
-  if (size < least) {
+  if (size < unit / 10n ** BigInt(most)) {
     const sign = amount < 0n ? "-" : "";
     const smallest = { style: "currency", currency, maximumFractionDigits: most } as const;
-    return `<${sign}${new Intl.NumberFormat(locale, smallest).format(10 ** -most)}`;
+    return `${sign}<${new Intl.NumberFormat(locale, smallest).format(10 ** -most)}`;
   }
-  return formatOf(currency, locale, rounding, digits, most).format(numericLiteral(amount));
+  // Amounts below each other end at the same digit.
+  const least = size % (unit / 10n ** BigInt(digits)) === 0n ? digits : most;
+  return formatOf(currency, locale, rounding, least, most).format(numericLiteral(amount));
 }
 
 /** Formats an amount for people with every digit that it has: `$12.345678`. */

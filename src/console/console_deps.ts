@@ -2,6 +2,8 @@ import type { RunningCalls } from "../inference/running.ts";
 import type { Deps } from "../deps.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { Prices } from "../pricing/terms.ts";
+import type { Links } from "../paywall/links.ts";
+import type { RequestLog } from "../requests/request_log.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
 import type { ProjectAdmin, RevokeWithMade } from "../projects/admin.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
@@ -20,6 +22,8 @@ export interface ConsoleDeps {
   admin: ProjectAdmin;
   revokeWithMade: RevokeWithMade;
   recorder: MoneyRecorder;
+  links: Pick<Links, "topUpUrl">;
+  requestLog: Pick<RequestLog, "flush">;
   commit: CommitWithEvents;
   running: RunningCalls;
   subscriptions: Subscriptions;

@@ -33,12 +33,14 @@ const groups: readonly {
     pages: [
       ["", "Overview", "overview"],
       ["/users", "Users", "users"],
+      ["/activity", "Activity", "activity"],
       ["/pricing", "Pricing", "pricing"],
     ],
   },
   {
     title: "Developers",
     pages: [
+      ["/requests", "Requests", "requests"],
       ["/live", "Live", "live"],
       ["/webhooks", "Webhooks", "webhooks"],
       ["/keys", "Keys", "keys"],

@@ -1,99 +1,144 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { inputTokensOf } from "../base/token_classes.ts";
+import type { Child } from "@hono/hono/jsx";
 import type { Handler } from "../base/handler.ts";
-import { type Amount, formatAmount } from "../base/money.ts";
+import { type Amount, formatAmount, toAmount } from "../base/money.ts";
 import { monthOf } from "../base/period.ts";
+import { readUserStats, type UserStats } from "../ledger/user_stats.ts";
+import { FormField } from "../pages/form_parts.tsx";
+import { BarChart } from "../pages/chart.tsx";
+import { MoneyCell, Stats, Tabs } from "../pages/parts.tsx";
 import { readSummary, type Summary } from "../summaries/summary.ts";
 import { readTopUsers, type TopUser } from "../summaries/top_users.ts";
-import { BarChart, Share } from "../pages/chart.tsx";
+import { Attention, attentionOf } from "./attention.tsx";
+import { FirstSteps, stepsOf } from "./first_steps.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { MoneyCell, Stats, Table, Tabs } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
-import { unbookedOfProject, UnbookedPayments } from "./unbooked.tsx";
-import { addressOf } from "./user.tsx";
-import {
-  chargedAmount,
-  type Range,
-  ranges,
-  rangeStart,
-  type TimeStep,
-  timeSteps,
-} from "./timeline.ts";
+import { Endings, ModelTable, UserTables } from "./overview_tables.tsx";
+import { type Period, periodBefore, readPeriod, usualPeriods } from "./period.ts";
+import { chargedAmount, timeSteps } from "./timeline.ts";
 
-const usersShown = 20;
+/** What the overview shows. */
+export interface OverviewView {
+  visit: ProjectVisit;
+  period: Period;
+  summary: Summary;
+  /** The period of the same length before. */
+  before: Summary;
+  /** Null where it is not known. */
+  users: UserStats | null;
+  topUsers: { month: string; users: readonly TopUser[] };
+}
 
-/** What a project charged and used in a recent period, by its hourly sums. */
-export function overviewPage(guard: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
+/** What a project earned, what it cost and what needs a hand, in a period. */
+export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handler {
+  const { deps } = services;
+  const { kv, clock } = deps;
   return guard.project(async (visit) => {
     const { project, incoming, page } = visit;
-    const wanted = incoming.query("days");
-    const range = ranges.find(({ days }) => String(days) === wanted) ?? ranges[0];
     const now = clock.now();
-    const [from, to] = [rangeStart(range, now), now + 1];
-    const summary = await readSummary(kv, project.id, { from, to });
+    const period = readPeriod(incoming.query, now);
     const month = monthOf(now);
-    const unbooked = await unbookedOfProject(kv, project);
-    const users = await readTopUsers(kv, project.id, month);
-    const steps = timeSteps(summary.hours, { from, to, stepMs: range.stepMs });
-    const view = { visit, range, summary, steps };
+    const [summary, before, users, top] = await Promise.all([
+      readSummary(kv, project.id, period),
+      readSummary(kv, project.id, periodBefore(period)),
+      readUserStats(deps, project),
+      readTopUsers(kv, project.id, month),
+    ]);
+    const topUsers = { month, users: top };
+    const view = { visit, period, summary, before, users, topUsers };
+    const steps = await stepsOf(services, visit, summary);
+    const attention = await attentionOf(services, view);
     return page(
       "Overview",
       <>
-        <UnbookedPayments payments={unbooked} />
-        <Ranges {...view} />
-        <Figures {...view} />
-        <Charts {...view} />
-        <Models {...view} />
-        <Users visit={visit} month={month} users={users.slice(0, usersShown)} />
-        <Refusals {...view} />
+        <Attention items={attention} />
+        {steps === null ? null : <FirstSteps steps={steps} />}
+        <MoneyFigures {...view} />
+        <RevenueChart {...view} />
+        <UseFigures {...view} />
+        <ModelTable {...view} />
+        <UserTables {...view} />
+        <Endings {...view} />
       </>,
-      { section: "" },
+      { section: "", actions: <Periods {...view} />, note: `${period.title}, UTC` },
     );
   });
 }
 
-interface OverviewView {
-  visit: ProjectVisit;
-  range: Range;
-  summary: Summary;
-  steps: TimeStep[];
-}
-
-const count = (value: number) => value.toLocaleString("en-US");
-
-function Ranges({ visit: { here }, range }: OverviewView) {
-  const tabs = ranges.map(({ days, title }) => ({
+function Periods({ visit: { here, incoming }, period }: OverviewView) {
+  const tabs = usualPeriods.map(({ days, title }) => ({
     title,
     href: here(`?days=${days}`),
-    shown: days === range.days,
+    shown: period.days === days,
   }));
-  return <Tabs label="Time" tabs={tabs} />;
+  return (
+    <>
+      <Tabs label="Time" tabs={tabs} />
+      <details class="range" open={period.days === null}>
+        <summary>Other dates</summary>
+        <form method="get" action={here("")} class="actions end">
+          {(["from", "to"] as const).map((name) => (
+            <FormField
+              name={name}
+              label={name === "from" ? "From" : "To"}
+              type="date"
+              value={incoming.query(name)?.slice(0, 10) ?? ""}
+            />
+          ))}
+          <button type="submit">Show</button>
+        </form>
+      </details>
+    </>
+  );
 }
 
-function Figures({ visit: { project: { currency } }, summary: { totals } }: OverviewView) {
+/** How a value differs from that of the period before, in percent. */
+function Change({ now, before }: { now: number; before: number }) {
+  if (before === 0) return <>no figure before</>;
+  const percent = Math.round(((now - before) / Math.abs(before)) * 100);
+  const sign = percent > 0 ? "▲ " : percent < 0 ? "▼ " : "";
+  return <>{`${sign}${Math.abs(percent).toLocaleString("en-US")} % vs. before`}</>;
+}
+
+const numberOf = (amount: Amount) => Number(formatAmount(amount));
+const count = (value: number) => value.toLocaleString("en-US");
+
+function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewView) {
+  const { project: { currency } } = visit;
   const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
+  const change = (now: Amount, then: Amount) => (
+    <Change now={numberOf(now)} before={numberOf(then)} />
+  );
+  const revenue = chargedAmount(totals);
+  const { upstreamCost, margin, deposits } = totals;
+  const share = revenue > 0n && upstreamCost > 0n
+    ? `${Math.round((numberOf(margin) / numberOf(toAmount(margin + upstreamCost))) * 100)} % of it`
+    : "where the cost is known";
+  const owed = users && {
+    label: "Outstanding balance",
+    value: <MoneyCell amount={users.owed} currency={currency} balance />,
+    note: users.users === 1 ? "what 1 user has left" : `what ${count(users.users)} users have left`,
+  };
   return (
     <Stats
       figures={[
         {
-          label: "Charged",
-          value: money(chargedAmount(totals)),
-          note: "for responses and charges",
-        },
-        { label: "Deposits", value: money(totals.deposits) },
-        { label: "Refunds", value: money(totals.refunds) },
-        { label: "Requests", value: count(totals.requests), note: "charged" },
-        { label: "Refused", value: count(totals.refused), note: `${count(totals.failed)} failed` },
-        {
-          label: "Input tokens",
-          value: count(inputTokensOf(totals)),
-          note: `${count(totals.cachedInput)} cached`,
+          label: "Revenue",
+          value: money(revenue),
+          note: change(revenue, chargedAmount(before.totals)),
         },
         {
-          label: "Output tokens",
-          value: count(totals.output),
-          note: `${count(totals.reasoning)} reasoning`,
+          label: "Upstream cost",
+          value: money(upstreamCost),
+          note: change(upstreamCost, before.totals.upstreamCost),
         },
+        { label: "Margin", value: money(margin), note: share },
+        {
+          label: "Deposits",
+          value: money(deposits),
+          note: change(deposits, before.totals.deposits),
+        },
+        ...(owed ? [owed] : []),
         {
           label: "Not collected",
           value: money(totals.shortfall),
@@ -104,157 +149,98 @@ function Figures({ visit: { project: { currency } }, summary: { totals } }: Over
   );
 }
 
-function Charts(
-  { visit: { project: { currency } }, range, summary: { totals }, steps }: OverviewView,
-) {
-  const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+function RevenueChart({ visit, period, summary, before }: OverviewView) {
+  const { project: { currency }, here } = visit;
+  const steps = timeSteps(summary.hours, period);
+  const length = steps.length * period.stepMs;
+  const earlier = timeSteps(before.hours, {
+    from: period.from - length,
+    to: period.from,
+    stepMs: period.stepMs,
+  });
   const price = new Intl.NumberFormat("en-US", {
     style: "currency",
     currency: currency.toUpperCase(),
     notation: "compact",
     maximumSignificantDigits: 3,
   });
-  const axis = (value: number) => compact.format(value);
-  const time = range.title;
-  const barsOf = (read: (step: TimeStep) => readonly number[]) =>
-    steps.map((step) => {
-      const values = read(step);
-      return { ...namesOf(step.start, range), values, figures: values.map(count) };
-    });
-  const input = inputTokensOf(totals);
+  const amount = formatAmount(chargedAmount(summary.totals));
+  const zoom = (start: number): { href?: string } =>
+    period.stepMs < 2 * 60 * 60 * 1000
+      ? {}
+      : { href: here(`?from=${stamp(start)}&to=${stamp(start + period.stepMs)}`) };
   return (
-    <div class="charts">
-      <BarChart
-        id="charged"
-        title="Charged"
-        says={`${formatAmount(chargedAmount(totals))} ${currency} were charged in ${time}.`}
-        series={["Charged"]}
-        bars={steps.map(({ start, charged }) => ({
-          ...namesOf(start, range),
-          values: [Number(formatAmount(charged))],
-          figures: [<MoneyCell amount={charged} currency={currency} />],
-        }))}
-        axis={(value) => price.format(value)}
-      />
-      <BarChart
-        id="requests"
-        title="Requests"
-        says={`${count(totals.requests)} requests were served in ${time}, ${
-          count(totals.failed)
-        } failed and ${count(totals.refused)} were refused.`}
-        series={["Answered", "Failed", "Refused"]}
-        bars={barsOf(({ requests, failed, refused }) => [requests, failed, refused])}
-        axis={axis}
-      />
-      <BarChart
-        id="tokens"
-        title="Tokens"
-        says={`${count(input)} input tokens and ${count(totals.output)} output tokens in ${time}.`}
-        series={["In", "Out"]}
-        bars={barsOf((step) => [step.input, step.output])}
-        axis={axis}
-      />
-    </div>
+    <BarChart
+      id="charged"
+      title="Revenue"
+      says={`${amount} ${currency} were charged in the ${period.title}.`}
+      series={["Revenue"]}
+      wide
+      before={earlier.some(({ charged }) => charged > 0n)
+        ? { name: "The period before", values: earlier.map(({ charged }) => numberOf(charged)) }
+        : undefined}
+      bars={steps.map(({ start, charged }) => ({
+        ...namesOf(start, period),
+        values: [numberOf(charged)],
+        figures: [<MoneyCell amount={charged} currency={currency} />],
+        ...zoom(start),
+      }))}
+      axis={(value) => price.format(value)}
+    />
   );
 }
 
-/** Below the bars is the hour for one day, and the month and day for longer periods. */
-function namesOf(start: number, { days, stepMs }: Range): { label: string; tick: string } {
+const stamp = (at: number) => new Date(at).toISOString().slice(0, 16);
+
+/** Below the bars is the hour for up to two days, and the month and day for longer periods. */
+function namesOf(start: number, { stepMs, from, to }: Period): { label: string; tick: string } {
+  const dayMs = 24 * 60 * 60 * 1000;
   const [date = "", time = ""] = new Date(start).toISOString().slice(0, 16).split("T");
-  const hours = stepMs < 24 * 60 * 60 * 1000;
-  return { label: hours ? `${date} ${time}` : date, tick: days > 1 ? date.slice(5) : time };
+  const label = stepMs < dayMs ? `${date} ${time}` : date;
+  return { label, tick: to - from > 2 * dayMs ? date.slice(5) : time };
 }
 
-function Models({ visit: { project: { currency } }, summary: { models } }: OverviewView) {
-  const most = models[0]?.cost ?? 0n;
+function UseFigures({ visit: { here }, period, summary, before, users }: OverviewView) {
+  const { totals, newUsers, paywall } = summary;
+  const ended = totals.requests + totals.failed;
+  const rate = ended > 0 ? (totals.failed / ended) * 100 : 0;
+  const shown = (value: Child, path: string) => <a href={here(path)}>{value}</a>;
+  const query = `${period.query.startsWith("from") ? `&${period.query}` : ""}`;
+  const active = users && period.days !== null ? users.active[period.days] : null;
   return (
-    <>
-      <h2>By model</h2>
-      <Table
-        caption="By cost"
-        columns={[
-          "Model",
-          { title: "Requests", number: true },
-          { title: "Input tokens", number: true },
-          { title: "Output tokens", number: true },
-          { title: "Cost", number: true },
-          "Share",
-        ]}
-        rows={models.map((totals) => [
-          totals.model,
-          count(totals.requests),
-          count(inputTokensOf(totals)),
-          count(totals.output),
-          <MoneyCell amount={totals.cost} currency={currency} />,
-          <Share part={shareOf(totals.cost, most)} />,
-        ])}
-        empty="No responses in this period."
-      />
-    </>
-  );
-}
-
-function Users({ visit: { project: { currency }, here }, month, users }: {
-  visit: ProjectVisit;
-  month: string;
-  users: TopUser[];
-}) {
-  const most = users[0]?.spent ?? 0n;
-  return (
-    <>
-      <h2>By user</h2>
-      <Table
-        caption={`Top spenders in ${month}, UTC`}
-        columns={[
-          "User",
-          { title: "Requests", number: true },
-          { title: "Tokens", number: true },
-          { title: "Spent", number: true },
-          "Share",
-        ]}
-        rows={users.map(({ user, requests, tokens, spent }) => [
-          <a href={addressOf({ here }, user)}>
-            <bdi>{user}</bdi>
-          </a>,
-          count(requests),
-          count(tokens),
-          <MoneyCell amount={spent} currency={currency} />,
-          <Share part={shareOf(spent, most)} />,
-        ])}
-        empty="No spending in this month."
-      />
-    </>
-  );
-}
-
-const shareOf = (part: bigint, whole: bigint) =>
-  whole === 0n ? 0 : Number((part * 1000n) / whole) / 1000;
-
-function Refusals({ summary: { refusals, failures, unpriced } }: OverviewView) {
-  const columns = ["Reason", { title: "Count", number: true }] as const;
-  return (
-    <>
-      <h2>Refused and failed</h2>
-      <Table
-        caption="Refused, by reason"
-        columns={columns}
-        rows={refusals.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
-        empty="Nothing was refused in this period."
-      />
-      <Table
-        caption="Failed, by code"
-        columns={columns}
-        rows={failures.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
-        empty="Nothing failed in this period."
-      />
-      {unpriced.length === 0 ? null : (
-        <Table
-          caption="Requests for models without a price, which got 404"
-          columns={["Model", { title: "Count", number: true }]}
-          rows={unpriced.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
-          empty=""
-        />
-      )}
-    </>
+    <Stats
+      figures={[
+        {
+          label: "Requests",
+          value: shown(count(totals.requests), `/requests?outcome=completed${query}`),
+          note: <Change now={totals.requests} before={before.totals.requests} />,
+        },
+        {
+          label: "Failed",
+          value: shown(count(totals.failed), `/requests?outcome=failed${query}`),
+          note: `${rate.toLocaleString("en-US", { maximumFractionDigits: 1 })} % of those sent`,
+        },
+        {
+          label: "Refused",
+          value: shown(count(totals.refused), `/requests?outcome=refused${query}`),
+          note: <Change now={totals.refused} before={before.totals.refused} />,
+        },
+        ...(active === null ? [] : [{
+          label: "Active users",
+          value: shown(count(active), "/users?order=recent"),
+          note: `of ${count(users?.users ?? 0)}`,
+        }]),
+        {
+          label: "New users",
+          value: count(newUsers),
+          note: <Change now={newUsers} before={before.newUsers} />,
+        },
+        {
+          label: "Paywall conversion",
+          value: paywall.saw > 0 ? `${Math.round((paywall.paid / paywall.saw) * 100)} %` : "–",
+          note: `${count(paywall.paid)} of ${count(paywall.saw)} paid within an hour`,
+        },
+      ]}
+    />
   );
 }

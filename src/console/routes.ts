@@ -1,4 +1,5 @@
 import type { Handler } from "../base/handler.ts";
+import { activityPages } from "./activity.tsx";
 import { createAskForKey } from "./ask_for_key.tsx";
 import { auditPage, instanceAuditPage } from "./audit_page.tsx";
 import { deliveriesPage } from "./deliveries.tsx";
@@ -14,6 +15,7 @@ import { overviewPage } from "./overview.tsx";
 import { pricingPages } from "./pricing.tsx";
 import { consoleHome, projectsPage } from "./projects.tsx";
 import { refundPages } from "./refund.tsx";
+import { requestPages } from "./requests.tsx";
 import { routeForm } from "./route_form.tsx";
 import { upstreamForm } from "./upstream_form.tsx";
 import { upstreamsPage } from "./upstreams.tsx";
@@ -21,7 +23,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { settingPages } from "./settings.tsx";
 import { signInRoutes } from "./sign_in.tsx";
 import { userPage } from "./user.tsx";
-import { usersPage } from "./users.tsx";
+import { userPages } from "./users.tsx";
 import { webhookPage } from "./webhook.tsx";
 import { webhookActions } from "./webhook_actions.tsx";
 import { webhookPages } from "./webhooks.tsx";
@@ -34,6 +36,8 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
   const guard = createConsoleGuard(services);
   const { show, signIn, signOut } = signInRoutes(services);
   const project = "/console/projects/:projectId";
+  const requests = requestPages(guard, services);
+  const activity = activityPages(guard, services);
   return {
     "/console": { GET: consoleHome(guard) },
     "/console/sign-in": { anonymousBody: true, GET: show, POST: signIn },
@@ -43,6 +47,10 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
     [project]: { GET: overviewPage(guard, services) },
     [`${project}/live`]: { GET: livePage(guard, services) },
     [`${project}/audit`]: { GET: auditPage(guard, services) },
+    [`${project}/requests`]: { GET: requests.list },
+    [`${project}/requests.csv`]: { GET: requests.csv },
+    [`${project}/activity`]: { GET: activity.list },
+    [`${project}/activity.csv`]: { GET: activity.csv },
     ...moneyRoutes(project, guard, services),
     ...settingRoutes(project, guard, services),
     ...deliveryRoutes(project, guard, services),
@@ -51,9 +59,11 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
 
 function moneyRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): PageRoutes {
   const deposit = depositPages(guard, services);
+  const users = userPages(guard, services);
   const refund = refundPages(guard, services);
   return {
-    [`${project}/users`]: { GET: usersPage(guard, services) },
+    [`${project}/users`]: { GET: users.list },
+    [`${project}/users.csv`]: { GET: users.csv },
     [`${project}/users/one`]: { GET: userPage(guard, services) },
     [`${project}/deposit`]: { GET: deposit.form, POST: deposit.record },
     [`${project}/refund`]: { GET: refund.form, POST: refund.record },

@@ -2,24 +2,6 @@ import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { SummaryTotals } from "../summaries/summary.ts";
 
-/** A period that ends now, in steps of equal length. */
-export interface Range {
-  days: number;
-  title: string;
-  stepMs: number;
-}
-
-const hourMs = 60 * 60 * 1000;
-const dayMs = 24 * hourMs;
-
-/** The periods that the overview offers; the first is the default. */
-export const ranges: readonly [Range, ...Range[]] = [
-  { days: 1, title: "24 hours", stepMs: hourMs },
-  { days: 7, title: "7 days", stepMs: 6 * hourMs },
-  { days: 30, title: "30 days", stepMs: dayMs },
-  { days: 90, title: "90 days", stepMs: 3 * dayMs },
-];
-
 /** What happened in one step of a period. */
 export interface TimeStep {
   /** In milliseconds since 1970. */
@@ -33,7 +15,7 @@ export interface TimeStep {
   charged: Amount;
 }
 
-/** Returns the steps of a period that ends now, on whole hours or days in UTC, oldest first. */
+/** Returns the steps of a period, oldest first. */
 export function timeSteps(
   hours: readonly { start: number; totals: SummaryTotals }[],
   { from, to, stepMs }: { from: number; to: number; stepMs: number },
@@ -45,13 +27,6 @@ export function timeSteps(
     if (step) addTo(step, totals);
   }
   return steps;
-}
-
-/** Returns the start of a period that ends with the step of `now`. */
-export function rangeStart({ days, stepMs }: Range, now: number): number {
-  const grain = Math.min(stepMs, dayMs);
-  const end = now - (now % grain) + grain;
-  return end - days * dayMs;
 }
 
 function emptyStep(start: number): TimeStep {

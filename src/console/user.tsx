@@ -11,16 +11,20 @@ import { isReinstatement } from "../ledger/record.ts";
 import { readUser, type UserDetail } from "../ledger/users.ts";
 import { viewBalance } from "../ledger/view.ts";
 import type { Project } from "../projects/schema.ts";
+import { listRequests } from "../requests/list.ts";
+import type { RequestRecord } from "../requests/record.ts";
+import { kindLabels } from "./kind_labels.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { MoneyCell, Pager, Stats, Table, TimeCell } from "../pages/parts.tsx";
+import { Card, CopyButton, MoneyCell, Pager, Stats, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const entriesPerPage = 25;
+const requestsShown = 5;
 
 /** A user's balance, holds and activities. */
 export function userPage(
   guard: ConsoleGuard,
-  { deps: { kv, clock }, recorder }: ConsoleDeps,
+  { deps: { kv, clock }, recorder, requestLog, links }: ConsoleDeps,
 ): Handler {
   return guard.project(async (visit) => {
     const { project, incoming, page } = visit;
@@ -37,21 +41,32 @@ export function userPage(
       left: ref && isRefundable(entry) ? await recorder.refundableAmount(ref, entry) : null,
     })));
     const path = addressOf(visit, user);
+    await requestLog.flush();
+    const { requests } = await listRequests(kv, project.id, {
+      limit: requestsShown,
+      filter: { user },
+    });
+    const topUpUrl = project.status === "active" && detail.entries !== null
+      ? await links.topUpUrl(project, user)
+      : null;
     return page(
       `User ${user}`,
       <>
         <Balance detail={detail} />
-        {project.mode === "default" ? <Deposit visit={visit} user={user} /> : null}
         <Holds detail={detail} />
-        <h2>Activities</h2>
-        <Activities visit={visit} lines={lines} />
-        <Pager
-          older={nextCursor === null ? null : `${path}&cursor=${nextCursor}`}
-          newest={cursor === undefined ? null : path}
-        />
+        <RecentRequests visit={visit} requests={requests} user={user} />
+        <Card title="Activity" note="Newest first">
+          <Activities visit={visit} lines={lines} />
+          <Pager
+            older={nextCursor === null ? null : `${path}&cursor=${nextCursor}`}
+            newest={cursor === undefined ? null : path}
+          />
+        </Card>
       </>,
       {
         section: "/users",
+        note: topUpUrl === null ? undefined : <TopUpLink url={topUpUrl} />,
+        actions: project.mode === "default" ? <Deposit visit={visit} user={user} /> : undefined,
         heading: (
           <>
             User <bdi>{user}</bdi>
@@ -108,21 +123,57 @@ function Deposit({ visit: { here, project }, user }: { visit: ProjectVisit; user
     return <p>This project is archived and takes no deposits.</p>;
   }
   return (
-    <p>
-      <a class="button" href={here(`/deposit?user=${encodeURIComponent(user)}`)}>
-        Deposit {project.currency.toUpperCase()}…
-      </a>
-    </p>
+    <a class="button" href={here(`/deposit?user=${encodeURIComponent(user)}`)}>
+      Deposit {project.currency.toUpperCase()}…
+    </a>
+  );
+}
+
+/** The link where the user tops up, to be sent to them. */
+function TopUpLink({ url }: { url: string }) {
+  return (
+    <span class="inline-copy">
+      Top-up link: <code id="top-up-link">{url}</code>
+      <CopyButton of="top-up-link" />
+    </span>
+  );
+}
+
+function RecentRequests({ visit, requests, user }: {
+  visit: ProjectVisit;
+  requests: readonly RequestRecord[];
+  user: string;
+}) {
+  if (requests.length === 0) return null;
+  const { project: { currency }, here } = visit;
+  const all = here(`/requests?${new URLSearchParams({ user })}`);
+  return (
+    <Card title="Last requests" note={<a href={all}>All requests</a>}>
+      <Table
+        caption="Also failed and refused ones"
+        columns={["Time", "Outcome", "Model", { title: "Cost", number: true, lead: true }]}
+        rows={requests.map(({ at, outcome, reason, model, cost }) => [
+          <TimeCell at={at} />,
+          reason === null ? outcome : (
+            <>
+              {outcome}: <code>{reason}</code>
+            </>
+          ),
+          model ?? "",
+          <MoneyCell amount={fromDecimal(cost)} currency={currency} />,
+        ])}
+        empty=""
+      />
+    </Card>
   );
 }
 
 function Holds({ detail: { holds, currency } }: { detail: UserDetail }) {
   if (holds.length === 0) return null;
   return (
-    <>
-      <h2>Held</h2>
+    <Card title="Held" note="For running requests">
       <Table
-        caption="For running requests. A hold that is not renewed expires."
+        caption="A hold that is not renewed expires."
         columns={["Request", { title: "Amount", number: true }, "Ends"]}
         rows={holds.map(({ id, amount, expiresAt }) => [
           <code>{id}</code>,
@@ -131,7 +182,7 @@ function Holds({ detail: { holds, currency } }: { detail: UserDetail }) {
         ])}
         empty="Nothing is held."
       />
-    </>
+    </Card>
   );
 }
 
@@ -139,19 +190,19 @@ function Activities({ visit, lines }: { visit: ProjectVisit; lines: Line[] }) {
   const { project: { currency } } = visit;
   return (
     <Table
-      caption="Newest first; times in UTC"
+      caption="Every entry of this user"
       columns={[
         "When",
         "What",
-        { title: "Change", number: true },
+        { title: "Change", number: true, lead: true },
         { title: "Balance after", number: true },
         "About",
         "Action",
       ]}
       rows={lines.map(({ entry, left }) => [
         <TimeCell at={entry.createdAt} />,
-        entry.kind,
-        <span class="exact">{entry.delta}</span>,
+        kindLabels[entry.kind],
+        <MoneyCell amount={fromDecimal(entry.delta)} currency={currency} />,
         <MoneyCell
           amount={toAmount(fromDecimal(entry.balanceAfter))}
           currency={currency}
@@ -185,7 +236,7 @@ function About(
   const counts = readTokens(usage ?? {});
   return (
     <>
-      <code>{id}</code>
+      <code id={id}>{id}</code>
       {usage === null ? null : (
         <div>
           {usage.model}: {inputTokensOf(counts)} input tokens, {outputTokensOf(counts)}{" "}

@@ -22,6 +22,7 @@ import type { Prices } from "../pricing/terms.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
+import type { Conversion } from "../paywall/conversion.ts";
 import type { RequestLog } from "../requests/request_log.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
@@ -54,6 +55,7 @@ export interface InferenceDeps {
   reasoningModels: ReasoningModels;
   refusalReports: RefusalReports;
   requestLog: RequestLog;
+  conversion: Pick<Conversion, "saw">;
   rateLimiter: RateLimiter;
   places: PlaceLimiter;
   countOneByOne: CountingQueue;

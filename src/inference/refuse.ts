@@ -137,6 +137,7 @@ async function refuseMoney(
   const { user, ref, caller: { snapshot: { project } } } = call;
   const { code, chat } = refusalReasons[reason];
   services.deps.metrics.refusedMoney.chat[code].add();
+  if (code === "insufficient_funds") services.conversion.saw(project.id, user);
   const { url, events } = await linkFor(services, call, reason);
   const spent = { trigger: userTrigger(user), requestedAmount: null, available };
   const depleted = reason === "insufficient_funds" && ref ? [balanceDepletedEvent(ref, spent)] : [];

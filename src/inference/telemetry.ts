@@ -7,6 +7,7 @@ import type { TokenUsage } from "../pricing/usage.ts";
 import type { Caller } from "../projects/auth.ts";
 import type { RequestRecord } from "../requests/record.ts";
 import { requestDaysOf, type RequestLog } from "../requests/request_log.ts";
+import { countCallHourly } from "../summaries/hourly_counters.ts";
 import type { CallEnding } from "./events.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 
@@ -62,7 +63,7 @@ export class CallTelemetry {
   use: CallUse | null = null;
   readonly #id: string;
   readonly #requestLog: RequestLog;
-  readonly #deps: Pick<Deps, "metrics" | "clock">;
+  readonly #deps: Pick<Deps, "metrics" | "clock" | "committer">;
   readonly #startedAt: number;
   readonly #endpoint: FormatName;
   #step: CallStep = "admit";
@@ -73,7 +74,7 @@ export class CallTelemetry {
   #ended = false;
 
   constructor(
-    deps: Pick<Deps, "metrics" | "clock" | "tracing">,
+    deps: Pick<Deps, "metrics" | "clock" | "committer" | "tracing">,
     { id, endpoint, startedAt, requestId, requestLog }: StepsOptions,
   ) {
     this.about = { requestId, caller: null, user: null, model: null, stream: false };
@@ -135,20 +136,29 @@ export class CallTelemetry {
     const { caller, ...about } = this.about;
     if (caller === null) return;
     const { key, snapshot: { project } } = caller;
-    if (requestDaysOf(project) === 0) return;
     const { clock } = this.#deps;
     const latencyMs = Math.round(clock.elapsed() - this.#startedAt);
-    const { usage = null, firstTokenMs = null, ...use } = this.use ?? unused;
+    const { usage, firstTokenMs: firstToken, ...use } = this.use ?? unused;
+    const firstTokenMs = firstToken && Math.round(firstToken);
     const isCharged = use.cost !== "0";
+    const result = resultOf(outcome);
+    // Whoever is being forgotten is not named again.
+    if (result.reason === "user_being_forgotten") about.user = null;
+    if (about.model !== null && outcome.kind !== "refused" && outcome.kind !== "replayed") {
+      const { model } = about;
+      const call = { projectId: project.id, model, outcome: result.outcome, latencyMs };
+      this.#deps.committer.count(countCallHourly({ ...call, firstTokenMs, at: clock.now() }));
+    }
+    if (requestDaysOf(project) === 0) return;
     this.#requestLog.add(project.id, {
       id: this.#id,
       ...about,
-      ...resultOf(outcome),
+      ...result,
       at: clock.now() - latencyMs,
       endpoint: this.#endpoint,
       key: key.id,
       latencyMs,
-      firstTokenMs: firstTokenMs && Math.round(firstTokenMs),
+      firstTokenMs,
       inputTokens: usage ? inputTokensOf(usage) : 0,
       cachedTokens: usage?.cachedInput ?? 0,
       outputTokens: usage ? outputTokensOf(usage) : 0,

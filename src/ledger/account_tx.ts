@@ -27,7 +27,7 @@ import {
 import { entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
 import { SpendLimits } from "./spend_limits.ts";
 import { holdIndexKey } from "./store.ts";
-import { countEntryHourly } from "../summaries/hourly_counters.ts";
+import { countEntryHourly, countNewUserHourly } from "../summaries/hourly_counters.ts";
 
 interface AccountTxOptions {
   ref: AccountRef;
@@ -241,7 +241,7 @@ export class AccountTx {
       value: toBytes(whole),
     });
     const movement = { projectId: ref.projectId, delta, shortfall, spending: this.spending };
-    (this.#write.additions ??= []).push(countEntry(whole, movement));
+    (this.#write.additions ??= []).push(...countEntry(whole, movement));
     this.emit(...entryEvents(whole, { ref, project: this.snapshot.project }, origin));
     return whole;
   }
@@ -295,7 +295,7 @@ interface Movement {
 }
 
 /** Counts an entry toward its user's month, and returns what it adds to the project's sums. */
-function countEntry(entry: Entry, movement: Movement): Increment {
+function countEntry(entry: Entry, movement: Movement): Increment[] {
   const { projectId, delta, shortfall, spending } = movement;
   const { kind, usage, createdAt: at } = entry;
   const amount = toAmount(delta < 0n ? -delta : delta);
@@ -303,7 +303,8 @@ function countEntry(entry: Entry, movement: Movement): Increment {
     const tokens = usage ? totalTokens(usage) : 0;
     spending.countUse({ requests: usage ? 1 : 0, tokens, spent: amount });
   }
-  return countEntryHourly({ projectId, kind, amount, shortfall, usage, at });
+  const counted = countEntryHourly({ projectId, kind, amount, shortfall, usage, at });
+  return entry.seq === 1 ? [counted, countNewUserHourly(projectId, at)] : [counted];
 }
 
 /** The rows beside the account that a transaction has read, and its changes to them. */

@@ -15,6 +15,10 @@ export interface BarChartView {
   bars: readonly Bar[];
   /** Formats a value of the axis for people. */
   axis: (value: number) => string;
+  /** For a chart as wide as the page. */
+  wide?: boolean;
+  /** The heights in the period before, bar by bar, and what it is called. */
+  before?: { values: readonly number[]; name: string } | undefined;
 }
 
 /** One bar: its names, and for each series its height and its figure for the table. */
@@ -22,12 +26,15 @@ export interface Bar {
   label: string;
   /** Below the bar: at most five characters. */
   tick: string;
+  /** Where a click on the bar leads. */
+  href?: string;
   values: readonly number[];
   figures: readonly Child[];
 }
 
 /** `left` is the minimum, and grows with the labels of the axis. */
-const size = { width: 440, height: 200, left: 46, right: 4, top: 18, bottom: 22 };
+const narrowSize = { width: 440, height: 200, left: 46, right: 4, top: 18, bottom: 22 };
+const wideSize = { ...narrowSize, width: 1_000, height: 260 };
 /** The width of a digit in the widest usual system font at 12 pixels; regular and bold. */
 const charWidth = { regular: 8, bold: 9 };
 const labelsMax = 7;
@@ -38,15 +45,18 @@ const ticksMax = 4;
  * the highest bar is labelled, and a table below contains the same figures.
  */
 export function BarChart(view: BarChartView) {
-  const { id, title, says, series, bars } = view;
+  const { id, title, says, series, bars, before } = view;
+  const { width, height } = view.wide ? wideSize : narrowSize;
   return (
     <figure>
       <figcaption>
         <h2>{title}</h2>
-        {series.length > 1 ? <Legend id={id} series={series} /> : null}
+        {series.length > 1 || before
+          ? <Legend id={id} series={series} before={before?.name} />
+          : null}
       </figcaption>
       <svg
-        viewBox={`0 0 ${size.width} ${size.height}`}
+        viewBox={`0 0 ${width} ${height}`}
         role="img"
         aria-labelledby={`${id}-title ${id}-says`}
       >
@@ -63,7 +73,10 @@ export function BarChart(view: BarChartView) {
             "From (UTC)",
             ...series.map((name) => ({ title: name, number: true } as const)),
           ]}
-          rows={bars.map(({ label, figures }) => [label, ...figures])}
+          rows={bars.map(({ label, figures, href }) => [
+            href === undefined ? label : <a href={href}>{label}</a>,
+            ...figures,
+          ])}
           empty="No figures."
         />
       </details>
@@ -71,31 +84,36 @@ export function BarChart(view: BarChartView) {
   );
 }
 
-function Plot({ id, bars, axis }: BarChartView) {
+function Plot({ id, bars, axis, wide, before }: BarChartView) {
+  const size = wide ? wideSize : narrowSize;
   const heights = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0));
-  const highest = Math.max(...heights);
+  const highest = Math.max(...heights, ...before?.values ?? []);
   const y = scaleLinear([0, highest || 1], [size.height - size.bottom, size.top]).nice(ticksMax);
   const ticks = y.ticks(ticksMax).map((tick) => ({ at: y(tick), text: axis(tick) }));
   const longest = Math.max(...ticks.map(({ text }) => text.length));
   const left = Math.max(size.left, longest * charWidth.regular + 8);
   const x = scaleBand(bars.keys(), [left, size.width - size.right]).padding(0.15);
   const middleOf = (at: number) => (x(at) ?? 0) + x.bandwidth() / 2;
-  const every = Math.ceil(bars.length / labelsMax);
+  const every = Math.ceil(bars.length / (wide ? 2 * labelsMax : labelsMax));
+  const peak = Math.max(...heights);
   return (
     <g aria-hidden="true">
-      <Axis ticks={ticks} left={left} />
-      {bars.map(({ tick, values }, at) => (
+      <Axis ticks={ticks} left={left} right={size.width - size.right} />
+      {bars.map(({ tick, values, href }, at) => (
         <>
-          {stacked(values).map(([from, to], of) => (
-            <rect
-              x={x(at)}
-              width={x.bandwidth()}
-              y={y(to)}
-              height={Math.max(0, y(from) - y(to))}
-              fill={fillOf(id, of)}
-              stroke={to > from ? colours[of] : "none"}
-            />
-          ))}
+          <BarLink href={href}>
+            {stacked(values).map(([from, to], of) => (
+              <rect
+                x={x(at)}
+                width={x.bandwidth()}
+                y={y(to)}
+                height={Math.max(0, y(from) - y(to))}
+                rx={wide ? 2 : 1}
+                fill={fillOf(id, of)}
+                stroke={to > from ? colours[of] : "none"}
+              />
+            ))}
+          </BarLink>
           {at % every === 0
             ? (
               <text x={middleOf(at)} y={size.height - 6} text-anchor="middle">
@@ -105,13 +123,25 @@ function Plot({ id, bars, axis }: BarChartView) {
             : null}
         </>
       ))}
-      {highest > 0
+      {before
+        ? (
+          <polyline
+            points={before.values.map((value, at) => `${middleOf(at)},${y(value)}`).join(" ")}
+            fill="none"
+            stroke="var(--before)"
+            stroke-width="1.5"
+            stroke-dasharray="4 3"
+          />
+        )
+        : null}
+      {peak > 0
         ? (
           <Peak
-            text={axis(highest)}
-            middle={middleOf(heights.indexOf(highest))}
-            y={y(highest) - 5}
+            text={axis(peak)}
+            middle={middleOf(heights.indexOf(peak))}
+            y={y(peak) - 5}
             left={left}
+            right={size.width - size.right}
           />
         )
         : null}
@@ -119,12 +149,25 @@ function Plot({ id, bars, axis }: BarChartView) {
   );
 }
 
-function Axis({ ticks, left }: { ticks: { at: number; text: string }[]; left: number }) {
+/** Only a pointer reaches it: the table below the chart has the same links for everyone. */
+function BarLink({ href, children }: { href: string | undefined; children?: unknown }) {
+  return href === undefined
+    ? <>{children}</>
+    : <a href={href} tabindex={-1} aria-hidden="true">{children}</a>;
+}
+
+function Axis(
+  { ticks, left, right }: {
+    ticks: { at: number; text: string }[];
+    left: number;
+    right: number;
+  },
+) {
   return (
     <>
       {ticks.map(({ at, text }) => (
         <>
-          <line x1={left} x2={size.width - size.right} y1={at} y2={at} stroke="var(--line)" />
+          <line x1={left} x2={right} y1={at} y2={at} stroke="var(--line)" />
           <text x={left - 6} y={at + 4} text-anchor="end">{text}</text>
         </>
       ))}
@@ -134,9 +177,14 @@ function Axis({ ticks, left }: { ticks: { at: number; text: string }[]; left: nu
 
 /** Centered above its bar, or as close to that as there is space. */
 function Peak(
-  { text, middle, y, left }: { text: string; middle: number; y: number; left: number },
+  { text, middle, y, left, right }: {
+    text: string;
+    middle: number;
+    y: number;
+    left: number;
+    right: number;
+  },
 ) {
-  const right = size.width - size.right;
   const half = (text.length * charWidth.bold) / 2;
   const [x, anchor] = middle + half > right
     ? [right, "end"]
@@ -176,7 +224,9 @@ function Patterns({ id }: { id: string }) {
   );
 }
 
-function Legend({ id, series }: { id: string; series: readonly string[] }) {
+function Legend(
+  { id, series, before }: { id: string; series: readonly string[]; before?: string | undefined },
+) {
   return (
     <ul class="legend">
       {series.map((name, at) => (
@@ -187,6 +237,14 @@ function Legend({ id, series }: { id: string; series: readonly string[] }) {
           {name}
         </li>
       ))}
+      {before === undefined ? null : (
+        <li>
+          <svg viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
+            <path d="M0 7h14" stroke="var(--before)" stroke-width="2" stroke-dasharray="4 3" />
+          </svg>
+          {before}
+        </li>
+      )}
     </ul>
   );
 }

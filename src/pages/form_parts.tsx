@@ -30,6 +30,31 @@ export function FormField({ name, label, value = "", hint, type = "text", requir
   );
 }
 
+/** A choice of one of several values, by value and label. */
+export function FormSelect({ name, label, value, options, hint }: {
+  name: string;
+  label: string;
+  value: string;
+  options: readonly (readonly [value: string, label: string])[];
+  hint?: Child;
+}) {
+  return (
+    <div class="field">
+      <label for={name}>{label}</label>
+      <select
+        id={name}
+        name={name}
+        aria-describedby={hint === undefined ? undefined : `${name}-hint`}
+      >
+        {options.map(([each, text]) => (
+          <option value={each} selected={each === value}>{text}</option>
+        ))}
+      </select>
+      {hint === undefined ? null : <span class="hint" id={`${name}-hint`}>{hint}</span>}
+    </div>
+  );
+}
+
 /** A checkbox, or with `value` one of several of the same name. */
 export function FormCheckbox({ name, label, on, value = "on", type = "checkbox" }: {
   name: string;

@@ -8,16 +8,20 @@ const lang = document.documentElement.lang;
 const ago = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" });
 const whole = new Intl.DateTimeFormat(lang, { dateStyle: "medium", timeStyle: "long" });
 const clock = new Intl.DateTimeFormat(lang, { timeStyle: "short" });
-const day = new Intl.DateTimeFormat(lang, { dateStyle: "medium" });
+const day = new Intl.DateTimeFormat(lang, {
+  month: "short", day: "numeric", hour: "2-digit", minute: "2-digit",
+});
+const withYear = new Intl.DateTimeFormat(lang, { dateStyle: "medium" });
 const showTimes = () => {
   for (const time of document.querySelectorAll("time[data-show]")) {
     const at = new Date(time.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     const seconds = Math.round((at - Date.now()) / 1000);
     const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) || units[3];
-    const isFar = Math.abs(seconds) > 30 * 86400;
+    const age = Math.abs(seconds);
     const text = time.dataset.show === "clock" ? clock.format(at)
-      : isFar ? day.format(at) : ago.format(Math.trunc(seconds / size), unit);
+      : age > 300 * 86400 ? withYear.format(at)
+      : age > 86400 ? day.format(at) : ago.format(Math.trunc(seconds / size), unit);
     if (time.textContent !== text) time.textContent = text;
     time.title = whole.format(at);
   }

@@ -159,6 +159,7 @@ tr > :first-child { padding-left: 1.25rem; } tr > :last-child { padding-right: 1
 thead th { color: var(--muted); font-size: 0.75rem; font-weight: 550; white-space: nowrap;
   padding-block: 0.375rem; }
 tbody th { font-weight: 550; max-width: 24rem; overflow-wrap: anywhere; min-width: 7rem; }
+tbody th:has(> time) { font-weight: 400; color: var(--muted); }
 tbody tr:last-child > * { border-bottom: 0; }
 tbody tr:hover > * { background: var(--sunken); }
 th.number, td.number { text-align: right; white-space: nowrap; }

@@ -33,6 +33,11 @@ export const consoleStyle = `
 .filters { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: end; margin: 0 0 1rem; }
 .filters .field { margin: 0; } .filters .field > label { font-size: 0.75rem; color: var(--muted); }
 .filters input, .filters select { width: auto !important; min-width: 8rem; }
+.filter-card { padding: 0.875rem 1.25rem; } .filter-card details { margin: 0.25rem 0 0; }
+.filter-card .filters { margin: 0; } .filter-card details .filters { padding: 0.25rem 0 0.5rem; }
+.attention li { padding: 0.125rem 0; } .attention .icon { color: var(--warn); }
+.range { margin: 0; position: relative; } .range[open] { flex-basis: 100%; }
+.range summary { font-size: 0.8125rem; color: var(--muted); font-weight: 400; }
 .lone { width: 100%; max-width: 26rem; margin: 12vh auto 2rem; padding: 0 1rem; }
 .lone > .brand { margin-bottom: 1.25rem; font-size: 1rem; }
 .lone h1 { font-size: 1.25rem; margin-bottom: 1rem; }

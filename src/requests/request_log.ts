@@ -96,9 +96,15 @@ export function createRequestLog(
 
 const userColumn = requestColumns.indexOf("user");
 
-/** Replaces a user by the pseudonym in the log of requests. */
-export function createRequestEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
-  return eraseRows({
+/**
+ * Replaces a user by the pseudonym in the log of requests. What waits to be written is written
+ * first; other processes of a shared store get the time that they take for it.
+ */
+export function createRequestEraser(
+  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
+  requestLog: Pick<RequestLog, "flush">,
+): Eraser {
+  const rows = eraseRows({
     name: "requests",
     kv,
     committer,
@@ -112,6 +118,16 @@ export function createRequestEraser({ kv, committer }: Pick<Deps, "kv" | "commit
       return { sets: [{ key, value: toBytes(renamed) }], deletes: [] };
     },
   });
+  return {
+    ...rows,
+    async page(erasure, place, budget) {
+      if (place === null) {
+        await requestLog.flush();
+        if (kv.limits.isShared) await clock.sleep(2 * waitMs);
+      }
+      return await rows.page(erasure, place, budget);
+    },
+  };
 }
 
 const dayMs = 24 * 60 * 60 * 1000;

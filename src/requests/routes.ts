@@ -1,16 +1,14 @@
-import { csvLine, csvRecord } from "../base/csv.ts";
 import { badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import type { JsonObject } from "../base/json.ts";
 import { jsonResponse } from "../base/response.ts";
 import { parseWith } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { listRequests } from "./list.ts";
-import { requestColumns, type RequestRecord } from "./record.ts";
 import type { RequestLog } from "./request_log.ts";
 import { requestQuerySchema } from "./schema.ts";
+import { requestsAsCsv, viewRequest } from "./view.ts";
 
 interface RequestsDeps {
   deps: Pick<Deps, "kv">;
@@ -61,17 +59,4 @@ function queryOf(request: Request): Record<string, string> {
     seen.add(name);
   }
   return Object.fromEntries(given);
-}
-
-/** A request as the API shows it. */
-export function viewRequest({ at, ...record }: RequestRecord): JsonObject {
-  return { ...record, createdAt: new Date(at).toISOString() };
-}
-
-const csvColumns = requestColumns.map((name) => (name === "at" ? "createdAt" : name));
-
-/** Requests as CSV, with a header. */
-export function requestsAsCsv(requests: readonly RequestRecord[]): string {
-  return csvLine(csvColumns) +
-    requests.map((record) => csvRecord(viewRequest(record), csvColumns)).join("");
 }

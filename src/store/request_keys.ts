@@ -33,3 +33,25 @@ export const requestsKey = (projectId: string, rowId: string): Key => [
 ];
 /** All requests of one project, in order of time. */
 export const requestsPrefix = (projectId: string): Key => ["requests", projectId];
+
+/**
+ * When a user was refused for want of money. Written with other writes, at most once an hour;
+ * deleted with the payment that follows, or by the sweep after an hour.
+ */
+export const paywalledKey = (projectId: string, user: string): Key => [
+  ...paywalledUserPrefix(projectId, user),
+  "at",
+];
+/** The same of one user. */
+export const paywalledUserPrefix = (projectId: string, user: string): Key => [
+  "paywalled",
+  projectId,
+  user,
+];
+/** All users who were refused. */
+export const paywalledPrefix: Key = ["paywalled"];
+
+/** Statistics of a project's users. Written by the sweep once it has read all of them. */
+export const userStatsKey = (projectId: string): Key => ["user_stats", projectId];
+/** Those of all projects. */
+export const userStatsPrefix: Key = ["user_stats"];

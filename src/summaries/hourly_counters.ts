@@ -58,6 +58,11 @@ export function countEntryHourly(
   return { key, field: `model:${usage.model}`, values };
 }
 
+/** Returns the increment of a user's first entry. */
+export function countNewUserHourly(projectId: string, at: number): Increment {
+  return { key: sumKey(projectId, startOfHour(at)), field: "new_user", values: [1n] };
+}
+
 /** Returns the increment of a request that was refused, for lack of money or by a limit. */
 export function countRefusalHourly(projectId: string, reason: string, at: number): Increment {
   return { key: sumKey(projectId, startOfHour(at)), field: `refused:${reason}`, values: [1n] };
@@ -100,4 +105,49 @@ export function countAttemptHourly(
     field: `target:${upstream} ${model}`,
     values: [1n, ...answers, amount, upstreamCost],
   };
+}
+
+/** Returns the increment of users who saw the paywall, and of those who then paid. */
+export function countPaywallHourly(
+  projectId: string,
+  { saw, paid }: { saw: bigint; paid: bigint },
+  at: number,
+): Increment {
+  return { key: sumKey(projectId, startOfHour(at)), field: "paywall", values: [saw, paid] };
+}
+
+/** Upper bounds of the classes in which times are counted, in ms; the last class has none. */
+export const timeClassesMs = [250, 500, 1_000, 2_000, 5_000, 10_000, 30_000] as const;
+
+/** A call of a model that was charged, failed or was refused for want of money. */
+interface CountedCall {
+  projectId: string;
+  model: string;
+  outcome: "completed" | "failed" | "canceled" | "refused";
+  latencyMs: number;
+  /** Null where nothing arrived from the upstream. */
+  firstTokenMs: number | null;
+  /** In milliseconds since 1970. */
+  at: number;
+}
+
+/**
+ * Returns the increment of one call of a model: calls, failed and refused ones, the ms of those
+ * that completed, how many had a first token, its ms, and how many had it in each class of times.
+ */
+export function countCallHourly(
+  { projectId, model, outcome, latencyMs, firstTokenMs, at }: CountedCall,
+): Increment {
+  const values = [
+    1n,
+    outcome === "failed" ? 1n : 0n,
+    outcome === "refused" ? 1n : 0n,
+    outcome === "completed" ? BigInt(latencyMs) : 0n,
+  ];
+  if (firstTokenMs !== null) {
+    const found = timeClassesMs.findIndex((most) => firstTokenMs <= most);
+    const place = found < 0 ? timeClassesMs.length : found;
+    values.push(1n, BigInt(firstTokenMs), ...Array<bigint>(place).fill(0n), 1n);
+  }
+  return { key: sumKey(projectId, startOfHour(at)), field: `calls:${model}`, values };
 }

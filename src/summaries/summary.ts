@@ -8,6 +8,7 @@ import {
   costPosition,
   shortfallPosition,
   startOfHour,
+  timeClassesMs,
   upstreamCostPosition,
 } from "./hourly_counters.ts";
 
@@ -46,6 +47,23 @@ export interface Summary {
   unpriced: ReasonCount[];
   /** Attempts of targets that routes lead to, the most first. */
   targets: TargetTotals[];
+  /** Calls of each model, by its name: how they ended, and how long they took. */
+  calls: ReadonlyMap<string, CallTotals>;
+  /** Users with their first entry. */
+  newUsers: number;
+  /** Users who saw the paywall, at most once an hour each, and those who paid within an hour. */
+  paywall: { saw: number; paid: number };
+}
+
+/** How the calls of a model ended, and how long they took. */
+export interface CallTotals {
+  calls: number;
+  failed: number;
+  refused: number;
+  /** The average of the completed ones, in ms; null where there are none. */
+  latencyMs: number | null;
+  /** Times to the first token: at most so long for half of them, and for 95 %, in ms. */
+  firstTokenMs: { half: number; most: number } | null;
 }
 
 /** The attempts of a target: a model of an upstream. */
@@ -99,7 +117,44 @@ export async function readSummary(
     failures: countedOf(whole, "failed:"),
     unpriced: countedOf(whole, "unpriced:"),
     targets: targetsOf(whole),
+    calls: callsOf(whole),
+    newUsers: Number(whole.get("new_user")?.[0] ?? 0n),
+    paywall: {
+      saw: Number(whole.get("paywall")?.[0] ?? 0n),
+      paid: Number(whole.get("paywall")?.[1] ?? 0n),
+    },
   };
+}
+
+const callGroup = "calls:";
+
+function callsOf(sum: Sum): Map<string, CallTotals> {
+  const fields = [...sum].filter(([field]) => field.startsWith(callGroup));
+  return new Map(fields.map(([field, values]) => {
+    const [calls = 0, failed = 0, refused = 0, ms = 0, answered = 0, , ...classes] = values.map(
+      Number,
+    );
+    const completed = calls - failed - refused;
+    return [field.slice(callGroup.length), {
+      calls,
+      failed,
+      refused,
+      latencyMs: completed > 0 ? Math.round(ms / completed) : null,
+      firstTokenMs: answered > 0
+        ? { half: quantile(classes, answered / 2), most: quantile(classes, answered * 0.95) }
+        : null,
+    }];
+  }));
+}
+
+/** Returns the upper bound of the class in which the `rank`th time is. */
+function quantile(classes: readonly number[], rank: number): number {
+  let seen = 0;
+  for (const [at, count] of classes.entries()) {
+    seen += count;
+    if (seen >= rank) return timeClassesMs[at] ?? Infinity;
+  }
+  return Infinity;
 }
 
 async function* rowsOf(kv: Kv, projectId: string, from: number, to: number): AsyncGenerator<Row> {

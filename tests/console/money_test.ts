@@ -159,8 +159,8 @@ Deno.test("console: users are found by prefix, page by page, with their balances
   for (let n = 0; n < 60; n++) await world.deposit(`user-${String(n).padStart(2, "0")}`, "2.5");
   await world.deposit("ada", "0.123456789");
   const owner = await signedIn(world);
-  const first = await owner.get("users");
-  assert.match(textOf(first.html), /ada \$0\.12 0\.123456789 0 1 user-00 \$2\.50 2\.5 0 1/);
+  const first = await owner.get("users?order=id");
+  assert.match(textOf(first.html), /ada 1 \$0\.00 \$0\.12 user-00 1 \$0\.00 \$2\.50/);
   const [, next = ""] = /href="([^"]*cursor=[^"]*)" rel="next"/.exec(first.html) ?? [];
   const second = await owner.get(next.replaceAll("&amp;", "&"));
   assert.match(textOf(second.html), /user-49.*user-59/);
@@ -170,8 +170,36 @@ Deno.test("console: users are found by prefix, page by page, with their balances
   assert.match(textOf((await owner.get("users?prefix=nobody")).html), /No such user/);
   using fresh = await createWorld();
   const empty = textOf((await (await signedIn(fresh)).get("users")).html);
-  assert.match(empty, /No users yet\./);
-  assert.equal((await owner.get("users?cursor=x")).status, 400);
+  assert.match(empty, /No users yet/);
+  assert.equal((await owner.get("users?order=id&cursor=x")).status, 400);
+});
+
+Deno.test("console: users are listed by last activity, by balance and by what they spent, and as CSV", async () => {
+  using world = await createWorld();
+  for (const [user, amount] of [["rich", "9"], ["poor", "0.5"], ["busy", "5"]] as const) {
+    await world.deposit(user, amount);
+    await world.clock.advance(1_000);
+  }
+  await world.json("/v1/user/charge", { body: { user: "busy", amount: "2" } });
+  await world.clock.advance(1_000);
+  await world.deposit("rich", "1");
+  const owner = await signedIn(world);
+  const orders = {
+    "": ["rich", "busy", "poor"],
+    "?order=balance": ["rich", "busy", "poor"],
+    "?order=low": ["poor", "busy", "rich"],
+    "?order=spent": ["busy"],
+    "?order=id": ["busy", "poor", "rich"],
+  };
+  for (const [query, users] of Object.entries(orders)) {
+    const { html } = await owner.get(`users${query}`);
+    const shown = [...html.matchAll(/<th scope="row"><a [^>]*><bdi>(\w+)/g)].map(([, user]) =>
+      user
+    );
+    assert.deepEqual(shown, users, query);
+  }
+  const csv = await owner.get("users.csv");
+  assert.match(csv.html, /^user,balance,held,available,currency,entries\r\nbusy,3,0,3,usd,2\r\n/);
 });
 
 Deno.test("console: a user's page shows holds, and each activity with its purpose", async () => {
@@ -182,14 +210,17 @@ Deno.test("console: a user's page shows holds, and each activity with its purpos
   const page = textOf((await owner.get("users/one?user=ada")).html);
   assert.match(
     page,
-    /User ada.*Balance \$4\.99.*Held \$0\.00.*usage.*test-model: \d+ input tokens/,
+    /User ada.*Balance \$4\.99.*Held \$0\.00.*Response.*test-model: \d+ input tokens/,
   );
   const unknown = textOf((await owner.get("users/one?user=nobody")).html);
   assert.match(unknown, /User nobody.*Balance \$0\.00.*No activities yet/);
   for (let n = 0; n < 30; n++) await world.deposit("ada", "1");
   const paged = await owner.get("users/one?user=ada");
   const [, next = ""] = /href="([^"]*cursor=[^"]*)" rel="next"/.exec(paged.html) ?? [];
-  assert.match(textOf((await owner.get(next.replaceAll("&amp;", "&"))).html), /deposit 5 \$5\.00/);
+  assert.match(
+    textOf((await owner.get(next.replaceAll("&amp;", "&"))).html),
+    /Deposit \$5\.00 \$5\.00/,
+  );
 });
 
 Deno.test("console: an archived project takes no deposits, but can be viewed", async () => {
@@ -238,7 +269,7 @@ Deno.test("console: a fully refunded activity is not offered for another refund"
   await world.json("/v1/user/refund", { body: { user: "ada", activityId } });
   const user = await owner.get("users/one?user=ada");
   assert.doesNotMatch(user.html, link);
-  assert.match(textOf(user.html), /charge -4 .* refunded /);
+  assert.match(textOf(user.html), /Charge -\$4\.00 .* refunded /);
   for (
     const [status, shown] of [
       [200, await owner.get(`refund?user=ada&activityId=${activityId}`)],

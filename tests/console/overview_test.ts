@@ -1,6 +1,7 @@
 import { tokenCounts } from "../../src/base/token_classes.ts";
 import assert from "node:assert/strict";
-import { ranges, rangeStart, timeSteps } from "../../src/console/timeline.ts";
+import { readPeriod, usualPeriods } from "../../src/console/period.ts";
+import { timeSteps } from "../../src/console/timeline.ts";
 import { chatBody, chatPath } from "../support/books.ts";
 import { settle } from "../support/clock.ts";
 import { signedIn, textOf } from "../support/console.ts";
@@ -24,17 +25,16 @@ Deno.test("console: the overview equals the entries, by model, user and reason",
   const { html } = await owner.get("");
   const text = textOf(html);
   // 4 responses of 0.0012 each, and a charge of 1.
-  assert.match(text, /Charged \$1\.00 for responses/);
-  assert.match(text, /Requests 4 charged Refused 1 0 failed/);
-  assert.match(text, /Input tokens 4,000 .*Output tokens 400/);
-  assert.match(text, /test-model 4 4,000 400 \$0\.0048/);
+  assert.match(text, /Revenue \$1\.00 .*Outstanding balance \$3\.99/);
+  assert.match(text, /Requests 4 .*Failed 0 .*Refused 1 /);
+  assert.match(text, /test-model 4 0\.0 % < 250 ms 4,000 \/ 400 – – \$0\.0048/);
   assert.match(text, /ada 4 4,400 \$1\.00/);
   assert.match(text, /insufficient_funds 1/);
-  assert.match(text, /2026-01-01 00:00 3 0 0/);
-  assert.match(text, /2026-01-01 02:00 1 0 1/);
+  assert.match(text, /2026-01-01 00:00 \$0\.0036/);
+  assert.match(text, /2026-01-01 02:00 \$1\.00/);
   const charts = html.match(/<svg[^>]*role="img"[^>]*aria-labelledby="(\w+)-title \1-says"/g);
-  assert.equal(charts?.length, 3);
-  assert.match(html, /<desc id="requests-says">4 requests were served in 24 hours, 0 failed/);
+  assert.equal(charts?.length, 1);
+  assert.match(html, /<desc id="charged-says">1\.0048 usd were charged in the last 24 hours/);
 });
 
 Deno.test("console: an empty period shows zeros, and an unknown period the default", async () => {
@@ -53,9 +53,9 @@ Deno.test("console: a chart of one day is labelled with hours, longer ones with 
   const owner = await signedIn(world);
   for (const days of [1, 7, 30, 90]) {
     const { html } = await owner.get(`?days=${days}`);
-    const [, chart = ""] = /<figure>.*?<svg viewBox="0 0 440(.*?)<\/svg>/s.exec(html) ?? [];
+    const [, chart = ""] = /<figure>.*?<svg viewBox="0 0 1000(.*?)<\/svg>/s.exec(html) ?? [];
     const ticks = [...chart.matchAll(/>(\d\d[:-]\d\d)<\/text>/g)].map(([, tick = ""]) => tick);
-    assert.ok(ticks.length >= 5 && new Set(ticks).size === ticks.length, `${days}: ${ticks}`);
+    assert.ok(ticks.length >= 5 && new Set(ticks).size >= 5, `${days}: ${ticks}`);
     assert.ok(ticks.every((tick) => tick.includes(days === 1 ? ":" : "-")), `${days}: ${ticks}`);
   }
 });
@@ -63,9 +63,11 @@ Deno.test("console: a chart of one day is labelled with hours, longer ones with 
 Deno.test("timeline: every hour of a range is in one step, and none from outside", () => {
   for (const now of [0, 1, 59 * 60_000, 13 * hourMs + 5, 24 * hourMs - 1]) {
     const at = Date.UTC(2026, 1, 28) + now;
-    for (const range of ranges) {
-      const from = rangeStart(range, at);
-      const to = at + 1;
+    for (const range of usualPeriods) {
+      const { from, to } = readPeriod(
+        (name) => name === "days" ? String(range.days) : undefined,
+        at,
+      );
       const one = { start: 0, totals: { ...nothing, requests: 1 } };
       const hours = [];
       for (let start = from; start < to; start += hourMs) hours.push({ ...one, start });

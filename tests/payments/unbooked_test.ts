@@ -12,7 +12,7 @@ import { adminKey, type Body, createWorld, type World } from "../support/world.t
 const day = 24 * 60 * 60 * 1000;
 
 async function overview(world: World): Promise<string> {
-  return textOf((await (await signedIn(world)).get("")).html);
+  return textOf((await (await signedIn(world)).get("activity")).html);
 }
 
 Deno.test("not booked: a wrong signing secret is an error in the log, a count, and a mark in the console", async () => {

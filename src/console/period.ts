@@ -1,0 +1,88 @@
+import { badRequest } from "../base/errors.ts";
+
+/** A period of time, and the one of the same length before it. All times are in ms since 1970. */
+export interface Period {
+  from: number;
+  /** Exclusive. */
+  to: number;
+  stepMs: number;
+  /** For people, such as "last 7 days". */
+  title: string;
+  /** The query that leads to it, such as `days=7`. */
+  query: string;
+  /** How many days it has, where it ends now; null for a custom one. */
+  days: 1 | 7 | 30 | 90 | null;
+}
+
+const hourMs = 60 * 60 * 1000;
+const dayMs = 24 * hourMs;
+
+/** The periods that end now; the first is the default. */
+export const usualPeriods = [
+  { days: 1, title: "24 hours", stepMs: hourMs },
+  { days: 7, title: "7 days", stepMs: 6 * hourMs },
+  { days: 30, title: "30 days", stepMs: dayMs },
+  { days: 90, title: "90 days", stepMs: 3 * dayMs },
+] as const;
+
+const daysMax = 400;
+
+/** Reads the period that a query asks for, by `days`, or by `from` and `to`. Throws 400. */
+export function readPeriod(query: (name: string) => string | undefined, now: number): Period {
+  const [from, to] = [query("from") ?? "", query("to") ?? ""];
+  if (from !== "" || to !== "") return customPeriod(from, to, now);
+  const usual = usualPeriods.find(({ days }) => String(days) === query("days")) ??
+    usualPeriods[0];
+  const grain = Math.min(usual.stepMs, dayMs);
+  const end = now - (now % grain) + grain;
+  const { days, stepMs, title } = usual;
+  return {
+    from: end - days * dayMs,
+    to: now + 1,
+    stepMs,
+    title: `last ${title}`,
+    query: `days=${days}`,
+    days,
+  };
+}
+
+function customPeriod(fromText: string, toText: string, now: number): Period {
+  const from = readMoment("from", fromText) ?? now - 30 * dayMs;
+  const isDay = /^\d{4}-\d\d-\d\d$/.test(toText);
+  const to = (readMoment("to", toText) ?? now) + (isDay ? dayMs : 0);
+  if (from >= to) throw badRequest("from", "‘From’ must be before ‘to’.");
+  if (to - from > daysMax * dayMs) {
+    throw badRequest("from", `A period has at most ${daysMax} days.`);
+  }
+  const start = from - (from % hourMs);
+  const span = to - start;
+  const stepMs = span <= 2 * dayMs ? hourMs : span <= 14 * dayMs ? 6 * hourMs : stepOf(span);
+  const title = `${shown(start)} to ${shown(to)}`;
+  const query = new URLSearchParams({ from: fromText, to: toText }).toString();
+  return { from: start, to, stepMs, title, query, days: null };
+}
+
+/** Whole days, so that there are at most 60 bars. */
+function stepOf(span: number): number {
+  return Math.ceil(span / dayMs / 60) * dayMs;
+}
+
+function readMoment(name: string, text: string): number | null {
+  if (text === "") return null;
+  const at = /^\d{4}-\d\d-\d\d(T\d\d:\d\d)?$/.test(text)
+    ? Date.parse(text.length === 10 ? text : `${text}Z`)
+    : NaN;
+  if (!Number.isNaN(at)) return at;
+  throw badRequest(name, `‘${name}’ must be a date such as 2026-11-21.`);
+}
+
+function shown(at: number): string {
+  const iso = new Date(at).toISOString();
+  return at % dayMs === 0 ? iso.slice(0, 10) : iso.slice(0, 16).replace("T", " ");
+}
+
+/** Returns the period of the same length before. */
+export function periodBefore({ from, to }: Period): { from: number; to: number } {
+  const length = Math.ceil((to - from) / hourMs) * hourMs;
+  return { from: from - length, to: from };
+}

@@ -1,0 +1,284 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Handler } from "../base/handler.ts";
+import { fromDecimal } from "../base/money.ts";
+import { parseWith } from "../base/request.ts";
+import { FormField, FormSelect } from "../pages/form_parts.tsx";
+import { Badge, EmptyState, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
+import { listRequests, type RequestPage } from "../requests/list.ts";
+import { requestOutcomes, type RequestRecord } from "../requests/record.ts";
+import { requestDaysOf } from "../requests/request_log.ts";
+import { requestsAsCsv } from "../requests/view.ts";
+import { requestFilterSchema } from "../requests/schema.ts";
+import type { ConsoleDeps } from "./console_deps.ts";
+import { csvResponse } from "./csv.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { addressOf } from "./user.tsx";
+
+const section = "/requests";
+const perPage = 50;
+const csvMax = 10_000;
+const filters = [
+  "outcome",
+  "user",
+  "model",
+  "key",
+  "reason",
+  "status",
+  "id",
+  "from",
+  "to",
+] as const;
+
+/** Every request of a project, and the same as CSV. */
+export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: ConsoleDeps): {
+  list: Handler;
+  csv: Handler;
+} {
+  async function read({ project, incoming }: ProjectVisit, limit: number) {
+    const given = givenFilters(incoming.query);
+    const filter = parseWith(requestFilterSchema, given);
+    await requestLog.flush();
+    const cursor = incoming.query("cursor");
+    return { given, ...await listRequests(deps.kv, project.id, { limit, cursor, filter }) };
+  }
+
+  return {
+    list: guard.project(async (visit) => {
+      const { project, here, page } = visit;
+      const { given, ...found } = await read(visit, perPage);
+      const keys = new Map((await admin.keys(project.id)).map(({ id, name, suffix }) => [
+        id,
+        name || `…${suffix}`,
+      ]));
+      const days = requestDaysOf(project);
+      const query = new URLSearchParams(given);
+      return page(
+        "Requests",
+        <>
+          <Filters visit={visit} given={given} keys={keys} />
+          <RequestTable {...{ visit, keys, found }} isFiltered={query.size > 0} />
+          <SearchedTo found={found} />
+          <Pager
+            older={found.nextCursor === null
+              ? null
+              : here(`${section}?${withCursor(query, found.nextCursor)}`)}
+            newest={visit.incoming.query("cursor") === undefined
+              ? null
+              : here(`${section}?${query}`)}
+          />
+        </>,
+        {
+          section,
+          note: days === 0
+            ? "This project keeps no log of requests."
+            : `Kept for ${days} days, without their texts.`,
+          actions: (
+            <>
+              <a class="button small" href={here("/live")}>Running now</a>
+              <a class="button small" href={here(`/requests.csv?${query}`)}>Download CSV</a>
+            </>
+          ),
+        },
+      );
+    }),
+    csv: guard.project(async (visit) => {
+      const { requests } = await read(visit, csvMax);
+      return csvResponse(requestsAsCsv(requests), "requests", visit.incoming.requestId);
+    }),
+  };
+}
+
+function givenFilters(query: (name: string) => string | undefined): Record<string, string> {
+  const given: Record<string, string> = {};
+  for (const name of filters) {
+    const value = query(name)?.trim() ?? "";
+    if (value !== "") given[name] = value;
+  }
+  return given;
+}
+
+function withCursor(query: URLSearchParams, cursor: string): URLSearchParams {
+  const next = new URLSearchParams(query);
+  next.set("cursor", cursor);
+  return next;
+}
+
+function Filters({ visit: { here }, given, keys }: {
+  visit: ProjectVisit;
+  given: Record<string, string>;
+  keys: ReadonlyMap<string, string>;
+}) {
+  const field = (name: typeof filters[number], label: string, type: "text" | "date" = "text") => (
+    <FormField name={name} label={label} type={type} value={given[name] ?? ""} />
+  );
+  const more = ["reason", "status", "id", "from", "to"].some((name) => name in given);
+  return (
+    <form method="get" action={here(section)} role="search" class="card filter-card">
+      <div class="filters">
+        <FormSelect
+          name="outcome"
+          label="Outcome"
+          value={given.outcome ?? ""}
+          options={[["", "All"], ...requestOutcomes.map((name) => [name, labels[name]] as const)]}
+        />
+        {field("user", "User")}
+        {field("model", "Model")}
+        <FormSelect
+          name="key"
+          label="Key"
+          value={given.key ?? ""}
+          options={[["", "All"], ...keys]}
+        />
+        <button type="submit">Filter</button>
+        {Object.keys(given).length === 0
+          ? null
+          : <a class="button plain" href={here(section)}>Clear</a>}
+      </div>
+      <details open={more}>
+        <summary>More filters</summary>
+        <div class="filters">
+          {field("reason", "Reason")}
+          {field("status", "Status")}
+          {field("id", "Request id")}
+          {field("from", "From", "date")}
+          {field("to", "To", "date")}
+        </div>
+      </details>
+    </form>
+  );
+}
+
+const labels = {
+  completed: "Completed",
+  failed: "Failed",
+  canceled: "Canceled",
+  refused: "Refused",
+} as const;
+const tones = { completed: "good", failed: "bad", canceled: "", refused: "late" } as const;
+
+function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
+  visit: ProjectVisit;
+  keys: ReadonlyMap<string, string>;
+  found: RequestPage;
+  isFiltered: boolean;
+}) {
+  const { project: { currency } } = visit;
+  return (
+    <Table
+      caption="Newest first"
+      columns={[
+        "Time",
+        "Outcome",
+        "User",
+        "Model",
+        "Key",
+        { title: "Tokens in / out", number: true },
+        { title: "First token", number: true },
+        { title: "Latency", number: true },
+        { title: "Cost", number: true, lead: true },
+        { title: "Upstream", number: true },
+        "Request",
+      ]}
+      rows={requests.map((request) => [
+        <TimeCell at={request.at} />,
+        <Outcome request={request} />,
+        <UserLink visit={visit} user={request.user} />,
+        <ModelName request={request} />,
+        keys.get(request.key) ?? "deleted",
+        `${count(request.inputTokens)} / ${count(request.outputTokens)}`,
+        timeText(request.firstTokenMs),
+        timeText(request.latencyMs),
+        <MoneyCell amount={fromDecimal(request.cost)} currency={currency} />,
+        request.upstreamCost === null
+          ? "–"
+          : <MoneyCell amount={fromDecimal(request.upstreamCost)} currency={currency} />,
+        <RequestId visit={visit} request={request} />,
+      ])}
+      empty={
+        <div class="card">
+          <EmptyState
+            icon="requests"
+            title={isFiltered ? "No request matches" : "No requests yet"}
+          >
+            <p>
+              {isFiltered
+                ? "Change the filters, or look further back."
+                : "Every request appears here, also refused and failed ones, with its reason."}
+            </p>
+          </EmptyState>
+        </div>
+      }
+    />
+  );
+}
+
+const count = (value: number) => value.toLocaleString("en-US");
+
+/** A time for people: `412 ms`, `1.8 s`. */
+function timeText(ms: number | null): string {
+  if (ms === null) return "–";
+  return ms < 1_000 ? `${ms} ms` : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+function Outcome({ request: { outcome, status, reason } }: { request: RequestRecord }) {
+  return (
+    <>
+      <Badge tone={tones[outcome]}>{labels[outcome]}</Badge>{" "}
+      <span class="muted small">{status}</span>
+      {reason === null ? null : (
+        <div>
+          <code>{reason}</code>
+        </div>
+      )}
+    </>
+  );
+}
+
+function UserLink({ visit, user }: { visit: ProjectVisit; user: string | null }) {
+  if (user === null) return <span class="muted">none</span>;
+  return (
+    <a href={addressOf(visit, user)}>
+      <bdi>{user}</bdi>
+    </a>
+  );
+}
+
+function ModelName(
+  { request: { model, upstream, attempts, stream, endpoint } }: { request: RequestRecord },
+) {
+  const more = [
+    endpoint === "chat" ? null : endpoint,
+    stream ? "streamed" : null,
+    upstream && `by ${upstream}`,
+    attempts > 1 ? `${attempts} attempts` : null,
+  ].filter(Boolean);
+  return (
+    <>
+      {model ?? <span class="muted">none</span>}
+      {more.length === 0 ? null : <div class="muted small">{more.join(", ")}</div>}
+    </>
+  );
+}
+
+function RequestId({ visit, request }: { visit: ProjectVisit; request: RequestRecord }) {
+  const { id, requestId, user, activityId } = request;
+  return (
+    <>
+      <code title={id}>{requestId.length > 16 ? `…${requestId.slice(-12)}` : requestId}</code>
+      {activityId === null || user === null ? null : (
+        <div class="small">
+          <a href={`${addressOf(visit, user)}#${activityId}`}>Entry</a>
+        </div>
+      )}
+    </>
+  );
+}
+
+function SearchedTo({ found: { searchedTo } }: { found: RequestPage }) {
+  if (searchedTo === null) return null;
+  return (
+    <p class="muted">
+      Searched back to <TimeCell at={searchedTo} />. Continue with “Older”.
+    </p>
+  );
+}
