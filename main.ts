@@ -1,5 +1,6 @@
 // The process: environment, database file, socket, signals. Everything else is in src/.
 import { type App, createApp } from "./src/app.ts";
+import { version } from "./src/base/version.ts";
 import { ApiError, errorFields } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
 import {
@@ -47,6 +48,10 @@ if (Deno.env.get("DENO_DEPLOY")) {
 await main();
 
 async function main(): Promise<void> {
+  if (Deno.args.includes("--version")) {
+    console.log(version);
+    return;
+  }
   restrictNewFiles();
   const settings = await orExit(readSettings);
   const kvPath = await orExit(() => lock(settings.kvPath));

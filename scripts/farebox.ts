@@ -3,6 +3,7 @@
  * `--help` lists them.
  */
 import { Command, CommanderError } from "commander";
+import { version } from "../src/base/version.ts";
 import { addBackup } from "./farebox/backup.ts";
 import { addCopy } from "./farebox/copy.ts";
 import { type Context, type Given, openContext } from "./farebox/context.ts";
@@ -59,6 +60,7 @@ Exit codes:
 export function createProgram(): Command {
   const program = new Command("farebox")
     .description("Operate a running Farebox, through its admin API.")
+    .version(version, "--version", "print the version")
     .option("--url <url>", "the URL of the service")
     .option("--json", "print JSON, for programs")
     .option("--yes", "do not ask for confirmation")

@@ -21,6 +21,7 @@ import { errorFields } from "./base/errors.ts";
 import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
 import { assetRoutes } from "./pages/assets.ts";
+import { homeRoutes } from "./home/routes.tsx";
 import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
 import { createFleet, type Fleet } from "./fleet/fleet.ts";
@@ -205,6 +206,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     docs: docsRoutes({ deps, operations: apiDoc }),
     guides: guideRoutes(deps),
     assets: assetRoutes(deps.fonts),
+    home: homeRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(services, load),
     console: consoleRoutes(services),

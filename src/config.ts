@@ -100,6 +100,7 @@ const schema = z.strictObject({
   WEBHOOK_ALLOW_CIDRS: cidrs.default([]),
   WEBHOOK_USE_PROXY: z.enum(["true", "false"]).default("false"),
   WEBHOOK_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
+  HOME_URL: url.optional(),
   LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
 });
 
@@ -162,6 +163,8 @@ export interface Config {
   };
   /** Ranges of the proxies in front, whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[];
+  /** Where `/` leads in production; null for a plain page. */
+  readonly homeUrl: string | null;
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -234,6 +237,7 @@ export function readConfig(
       retentionDays: env.WEBHOOK_RETENTION_DAYS,
     }),
     trustedProxies: env.TRUSTED_PROXIES,
+    homeUrl: env.HOME_URL ?? null,
     logLevel: env.LOG_LEVEL,
   });
 }

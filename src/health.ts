@@ -4,6 +4,7 @@ import type { Handler } from "./base/handler.ts";
 import { toBytes } from "./base/json.ts";
 import { type EndpointDocs, responseDocs } from "./base/endpoint_doc.ts";
 import { jsonResponse } from "./base/response.ts";
+import { version } from "./base/version.ts";
 import type { Deps } from "./deps.ts";
 import { readinessKey } from "./store/keys.ts";
 
@@ -11,7 +12,7 @@ import { readinessKey } from "./store/keys.ts";
 export function healthRoutes(deps: Deps): { healthz: Handler; readyz: Handler } {
   let proving: Promise<void> | null = null;
   return {
-    healthz: ({ requestId }) => jsonResponse(200, { status: "ok" }, requestId),
+    healthz: ({ requestId }) => jsonResponse(200, { status: "ok", version }, requestId),
     /** Throws 503 where the store does not work. Concurrent requests share one check. */
     async readyz({ requestId }) {
       proving ??= proveStore(deps).finally(() => (proving = null));
@@ -34,7 +35,10 @@ async function proveStore({ kv, committer }: Deps): Promise<void> {
 }
 
 const probe = { tag: "Health", access: "anyone" } as const;
-const lives = z.object({ status: z.literal("ok") });
+const lives = z.object({
+  status: z.literal("ok"),
+  version: z.string().meta({ description: "The version of Farebox." }),
+});
 const works = z.object({ status: z.literal("ready") });
 
 /** The API documentation of the health endpoints. */
@@ -44,7 +48,9 @@ export const healthApiDoc: EndpointDocs = {
       ...probe,
       operationId: "isAlive",
       summary: "Check whether the process is alive",
-      answers: { 200: responseDocs("The process is alive.", lives, { alive: { status: "ok" } }) },
+      answers: {
+        200: responseDocs("The process is alive.", lives, { alive: { status: "ok", version } }),
+      },
     },
   },
   "/readyz": {

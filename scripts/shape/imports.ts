@@ -67,6 +67,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   webhooks: ["config", "deps", "base", "store", "fleet", "projects", "events"],
   guides: ["config", "deps", "base", "pages"],
+  home: ["config", "deps", "base", "pages", "projects"],
   docs: ["config", "deps", "base", "events", "pages"],
   backup: ["config", "deps", "base", "projects"],
   export: ["deps", "base", "store", "projects", "events", "ledger", "webhooks"],

@@ -4,6 +4,7 @@ import { type MessageReason, messageReasons, type Project } from "../projects/sc
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { type FieldLabels, orShowFormAgain, submittedText } from "./fields.ts";
 import { FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { Card, Tabs } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 
@@ -106,20 +107,21 @@ function Messages({ visit: { project, here }, shown: { language, words, seen }, 
   );
   return (
     <>
-      <p>
-        What your users see in the chat. Where you leave a field empty, they see the English text,
-        yours or ours. <code>{"{{url}}"}</code> is replaced by the link, and is required;{" "}
-        <code>{"{{name}}"}</code> by the project’s name, <code>{"{{balance}}"}</code>{" "}
-        by the user’s balance.
-      </p>
       <Languages {...{ project, here, language }} />
-      <h2>{nameOf(language)}</h2>
-      <FormError text={problem} />
-      <form method="post" action={here(section)}>
-        <Hidden fields={{ seen, language }} />
-        {reasons.map((reason) => <Message {...{ project, reason }} text={words(reason)} />)}
-        <button type="submit" class="primary">Save</button>
-      </form>
+      <Card title={nameOf(language)} note="What your users see in the chat">
+        <p class="muted">
+          Where you leave a field empty, they see the English text, yours or ours.{" "}
+          <code>{"{{url}}"}</code> is replaced by the link, and is required;{" "}
+          <code>{"{{name}}"}</code> by the project’s name, <code>{"{{balance}}"}</code>{" "}
+          by the user’s balance.
+        </p>
+        <FormError text={problem} />
+        <form method="post" action={here(section)}>
+          <Hidden fields={{ seen, language }} />
+          {reasons.map((reason) => <Message {...{ project, reason }} text={words(reason)} />)}
+          <button type="submit" class="primary">Save</button>
+        </form>
+      </Card>
       <OtherLanguage action={here(section)} />
     </>
   );
@@ -130,17 +132,25 @@ function Message({ project, reason, text }: {
   reason: MessageReason;
   text: string;
 }) {
+  const usual = wordsIn(project, firstLanguage)[reason] ?? standardMessages[reason];
   return (
-    <div class="field">
-      <label for={reason}>{occasions[reason]}</label>
-      <textarea id={reason} name={reason} rows={2} aria-describedby={`${reason}-hint`}>
-        {text}
-      </textarea>
-      <span class="hint" id={`${reason}-hint`}>
-        {text === ""
-          ? `Default: ${wordsIn(project, firstLanguage)[reason] ?? standardMessages[reason]}`
-          : `Preview: ${sampleOf(project, text)}`}
-      </span>
+    <div class="message">
+      <div class="field">
+        <label for={reason}>{occasions[reason]}</label>
+        <textarea
+          id={reason}
+          name={reason}
+          rows={3}
+          placeholder={usual}
+          aria-describedby={`${reason}-hint`}
+        >
+          {text}
+        </textarea>
+      </div>
+      <div class="bubbles" id={`${reason}-hint`}>
+        <span class="hint">{text === "" ? "Default" : "Preview"}</span>
+        <p class="bubble">{sampleOf(project, text === "" ? usual : text)}</p>
+      </div>
     </div>
   );
 }
@@ -148,7 +158,7 @@ function Message({ project, reason, text }: {
 /** Returns the owner's text with example values. */
 function sampleOf(project: Project, text: string): string {
   const messages = { [firstLanguage]: { busy: text } };
-  const url = "https://…";
+  const url = "https://pay.example.com/t/8Fk2QwZ1nXb7Lr4pV";
   const context = { url, balance: "1.25", languages: null };
   return messageFor({ ...project, messages }, "busy", context);
 }
@@ -165,23 +175,21 @@ function Languages({ project, here, language }: {
         Users whose client sends <code>Accept-Language</code>{" "}
         get the language that fits best; everyone else gets English.
       </p>
-      <ul>
-        {known.map((one) => (
-          <li>
-            <a href={here(addressOf(one))} aria-current={one === language ? "true" : undefined}>
-              {nameOf(one)}
-            </a>
-          </li>
-        ))}
-      </ul>
+      <Tabs
+        label="Language"
+        tabs={known.map((one) => ({
+          title: nameOf(one),
+          href: here(addressOf(one)),
+          shown: one === language,
+        }))}
+      />
     </>
   );
 }
 
 function OtherLanguage({ action }: { action: string }) {
   return (
-    <>
-      <h2>Add a language</h2>
+    <Card title="Add a language">
       <form method="get" action={action}>
         <FormField
           name="language"
@@ -192,7 +200,7 @@ function OtherLanguage({ action }: { action: string }) {
         />
         <button type="submit">Open</button>
       </form>
-    </>
+    </Card>
   );
 }
 

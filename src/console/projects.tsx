@@ -50,10 +50,15 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
           older={nextCursor === null ? null : at(`/projects?cursor=${nextCursor}`)}
           newest={cursor === undefined ? null : at("/projects")}
         />
-        <p>
-          <a href={at("/audit")}>Audit trail of the instance</a>
-        </p>
       </>,
+      {
+        actions: (
+          <>
+            <a class="button" href={at("/audit")}>Audit trail of the instance</a>
+            <a class="button primary" href={at("/projects/new")}>New project</a>
+          </>
+        ),
+      },
     );
   });
 }

@@ -11,6 +11,7 @@ import { limitPages } from "./limits.tsx";
 import { livePage } from "./live.tsx";
 import { messagePages } from "./messages.tsx";
 import { namedFormPages } from "./named_form.tsx";
+import { newProjectPages } from "./new_project.tsx";
 import { overviewPage } from "./overview.tsx";
 import { pricingPages } from "./pricing.tsx";
 import { consoleHome, projectsPage } from "./projects.tsx";
@@ -36,12 +37,14 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
   const guard = createConsoleGuard(services);
   const { show, signIn, signOut } = signInRoutes(services);
   const project = "/console/projects/:projectId";
+  const newProject = newProjectPages(guard, services);
   const requests = requestPages(guard, services);
   const activity = activityPages(guard, services);
   return {
     "/console": { GET: consoleHome(guard) },
     "/console/sign-in": { anonymousBody: true, GET: show, POST: signIn },
     "/console/sign-out": { POST: signOut },
+    "/console/projects/new": { GET: newProject.show, POST: newProject.create },
     "/console/projects": { GET: projectsPage(guard, services) },
     "/console/audit": { GET: instanceAuditPage(guard, services) },
     [project]: { GET: overviewPage(guard, services) },

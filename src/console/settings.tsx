@@ -4,6 +4,8 @@ import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
 import { Confirm, FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { Card } from "../pages/parts.tsx";
+import { requestDaysOf } from "../requests/request_log.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 
@@ -21,6 +23,10 @@ const labels = {
   "topUp.amounts": "Amounts to choose from",
   "topUp.min": "Least",
   "topUp.max": "Most",
+  "brand.logoUrl": "Logo",
+  "brand.accent": "Color of the main button",
+  "brand.supportUrl": "Help for users",
+  requestLogDays: "Days for which requests are listed",
 };
 
 /** A project's other settings, and archiving it. */
@@ -102,6 +108,10 @@ function fieldsOf(project: Project): Record<string, string | null> {
     min: topUp.min,
     max: topUp.max,
     checkoutUrl: topUp.checkoutUrl,
+    logoUrl: project.brand?.logoUrl ?? null,
+    accent: project.brand?.accent ?? null,
+    supportUrl: project.brand?.supportUrl ?? null,
+    requestLogDays: String(requestDaysOf(project)),
     allowedFields: project.allowedFields.join(" "),
     unknownFields: project.unknownFields === "pass" ? "on" : "",
     billingEvents: project.billingEvents ? "on" : "",
@@ -131,6 +141,13 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
       max: decimalText(form, "max") ?? project.topUp.max,
       checkoutUrl: submittedText(form, "checkoutUrl"),
     },
+    brand: {
+      logoUrl: submittedText(form, "logoUrl"),
+      accent: submittedText(form, "accent"),
+      supportUrl: submittedText(form, "supportUrl"),
+    },
+    requestLogDays: integerText(form, "requestLogDays", labels.requestLogDays) ??
+      requestDaysOf(project),
     allowedFields: (submittedText(form, "allowedFields") ?? "").split(/[\s,;]+/).filter(Boolean),
     unknownFields: form.has("unknownFields") ? "pass" : "refuse",
     billingEvents: form.has("billingEvents"),
@@ -145,25 +162,10 @@ function Settings({ visit: { project, here }, values, seen, problem }: SettingsV
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
         <FormField name="name" label={labels.name} value={values("name")} required />
-        <FormField
-          name="trialCredits"
-          label={`${labels.trialCredits}, ${currency}`}
-          value={values("trialCredits")}
-          hint="Granted once, with a user’s first operation. 0 for none."
-        />
-        <FormField
-          name="lowBalance"
-          label={`${labels.lowBalance}, ${currency}`}
-          value={values("lowBalance")}
-          hint="Responses then end with a warning and the link. Empty for none."
-        />
-        <FormField
-          name="maxOutputTokens"
-          label={labels.maxOutputTokens}
-          value={values("maxOutputTokens")}
-        />
+        <CreditFields values={values} currency={currency} />
         <RequestFields values={values} />
         <TopUp values={values} currency={currency} />
+        <BrandFields values={values} />
         <FormCheckbox
           name="billingEvents"
           label="Send webhooks about balances and usage"
@@ -171,15 +173,45 @@ function Settings({ visit: { project, here }, values, seen, problem }: SettingsV
         />
         <button type="submit" class="primary">Save</button>
       </form>
-      <About project={project} />
+      <About project={project} here={here} />
       {project.status === "archived" ? null : (
-        <>
-          <h2>Archive</h2>
+        <Card title="Archive">
+          <p>The project then refuses new calls, charges and deposits. It cannot be undone.</p>
           <p>
             <a class="button" href={here("/archive")}>Archive this project…</a>
           </p>
-        </>
+        </Card>
       )}
+    </>
+  );
+}
+
+function CreditFields({ values, currency }: { values: Values; currency: string }) {
+  return (
+    <>
+      <FormField
+        name="trialCredits"
+        label={`${labels.trialCredits}, ${currency}`}
+        value={values("trialCredits")}
+        hint="Granted once, with a user’s first operation. 0 for none."
+      />
+      <FormField
+        name="lowBalance"
+        label={`${labels.lowBalance}, ${currency}`}
+        value={values("lowBalance")}
+        hint="Responses then end with a warning and the link. Empty for none."
+      />
+      <FormField
+        name="maxOutputTokens"
+        label={labels.maxOutputTokens}
+        value={values("maxOutputTokens")}
+      />
+      <FormField
+        name="requestLogDays"
+        label={labels.requestLogDays}
+        value={values("requestLogDays")}
+        hint="0 to 365. 0: nothing is recorded."
+      />
     </>
   );
 }
@@ -203,10 +235,38 @@ function RequestFields({ values }: { values: Values }) {
   );
 }
 
-function TopUp({ values, currency }: { values: Values; currency: string }) {
+function BrandFields({ values }: { values: Values }) {
   return (
     <fieldset>
-      <legend>Top-up</legend>
+      <legend>Your brand on the pages where users pay</legend>
+      <FormField
+        name="logoUrl"
+        label={labels["brand.logoUrl"]}
+        type="url"
+        value={values("logoUrl")}
+        hint="An https address of a square image. Empty: the first letter of the name."
+      />
+      <FormField
+        name="accent"
+        label={labels["brand.accent"]}
+        value={values("accent")}
+        hint="As #rrggbb. Empty: Farebox’s own."
+        more={{ pattern: "#[0-9A-Fa-f]{6}", placeholder: "#1d4fd7" }}
+      />
+      <FormField
+        name="supportUrl"
+        label={labels["brand.supportUrl"]}
+        value={values("supportUrl")}
+        hint="An https or mailto address."
+      />
+    </fieldset>
+  );
+}
+
+function TopUp({ values, currency }: { values: Values; currency: string }) {
+  return (
+    <fieldset id="payments">
+      <legend>Payments</legend>
       <FormField
         name="topUpUrl"
         label={labels.topUpUrl}
@@ -235,12 +295,12 @@ function TopUp({ values, currency }: { values: Values; currency: string }) {
 }
 
 /** The settings that cannot be changed here. */
-function About(
-  { project: { id, upstream, stripe, userSource, ownerUserId } }: { project: Project },
-) {
+function About({ project: { id, upstream, stripe, userSource, ownerUserId }, here }: {
+  project: Project;
+  here: ProjectVisit["here"];
+}) {
   return (
-    <>
-      <h2>Set by the operator</h2>
+    <Card title="Set by the operator" note={<a href={here("/upstreams")}>Upstreams</a>}>
       <ul>
         <li>
           Project: <code>{id}</code>, of <code>{ownerUserId}</code>
@@ -249,6 +309,6 @@ function About(
         <li>Stripe: {stripe === null ? "not connected" : "connected"}</li>
         <li>Users are named {userSource === "header" ? "only by the header" : "anywhere"}</li>
       </ul>
-    </>
+    </Card>
   );
 }

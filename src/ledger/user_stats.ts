@@ -52,7 +52,7 @@ const listedMax = 100;
 export const liveUsersMax = 1_000;
 const rowsPerRead = 500;
 /** How many accounts one sweep reads. */
-const rowsPerSweep = 20_000;
+const rowsPerSweep = 5_000;
 
 /**
  * Returns the statistics of a project's users: as of now where there are few, else as of the last

@@ -27,7 +27,7 @@ export const consoleStyle = `
 .page > header p { margin: 0.25rem 0 0; color: var(--muted); }
 .page > header .actions { margin: 0; }
 .page > h2, .page > section > h2 { margin: 1.75rem 0 0.75rem; }
-.page > .table, .page > form > .table { margin: 0 0 1.25rem; background: var(--surface);
+.page > .table { margin: 0 0 1.25rem; background: var(--surface);
   border: 1px solid var(--line); border-radius: var(--radius-large); box-shadow: var(--shadow); }
 .page > .table caption { padding-top: 0.75rem; }
 .filters { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: end; margin: 0 0 1rem; }
@@ -51,6 +51,15 @@ export const consoleStyle = `
 .steps > li.done::before { content: "✓"; background: var(--good-soft); color: var(--good); }
 .steps > li > div { min-width: 0; } .steps p { margin: 0 0 0.5rem; }
 .steps > li.done > div > :not(h3) { display: none; } .steps pre { margin: 0; }
+.message { display: grid; gap: 0 1.5rem; padding: 0.75rem 0; border-top: 1px solid var(--line);
+  grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
+.message .field { margin: 0; max-width: none; } .message .bubbles { align-content: start; }
+.message .bubble { margin: 0; }
+.page > form:not(.card, .actions), .page > fieldset { background: var(--surface);
+  border: 1px solid var(--line); border-radius: var(--radius-large); box-shadow: var(--shadow);
+  padding: 1.25rem; margin: 0 0 1.25rem; }
+.page > form:not(.card, .actions) > :last-child { margin-bottom: 0; }
+.page > form > .table { margin: 0 0 1rem; border: 0; box-shadow: none; }
 .bubbles { display: grid; gap: 0.5rem; max-width: 32rem; }
 .bubble { padding: 0.625rem 0.875rem; border-radius: 1rem; background: var(--sunken);
   width: fit-content; max-width: 85%; white-space: pre-wrap; }

@@ -43,6 +43,7 @@ const refused: [name: string, values: string[], beside?: Record<string, string>]
   ["WEBHOOK_ALLOW_CIDRS", ["10.0.0.0", "10.0.0.0/33", "::1/129", "all", "10.0.0.0/8/8"]],
   ["WEBHOOK_USE_PROXY", ["yes", "1", "TRUE"]],
   ["WEBHOOK_RETENTION_DAYS", ["0", "3651"]],
+  ["HOME_URL", ["my.app", "ftp://my.app"]],
   ["LOG_LEVEL", ["loud", "INFO", "warning"]],
 ];
 
@@ -115,6 +116,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
       retentionDays: 30,
     },
     trustedProxies: [],
+    homeUrl: null,
     logLevel: "info",
   });
 });
@@ -165,6 +167,7 @@ Deno.test("config: given values are used, and frozen", () => {
     WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8, fd00::/8",
     WEBHOOK_USE_PROXY: "true",
     WEBHOOK_RETENTION_DAYS: "7",
+    HOME_URL: "https://my.app",
     LOG_LEVEL: "debug",
     PATH: "/usr/bin",
     FAREBOX_UNKNOWN: "1",
@@ -202,6 +205,7 @@ Deno.test("config: given values are used, and frozen", () => {
       retentionDays: 7,
     },
     trustedProxies: [],
+    homeUrl: "https://my.app",
     logLevel: "debug",
   });
   assert.ok(Object.isFrozen(config));

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { version } from "../../src/base/version.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { storedRows } from "../support/books.ts";
 import { createWorld } from "../support/world.ts";
@@ -7,7 +8,7 @@ Deno.test("health: the process reports that it is alive, without a key", async (
   using world = await createWorld();
   const { status, body } = await world.json("/healthz", { key: null });
   assert.equal(status, 200);
-  assert.deepEqual(body, { status: "ok" });
+  assert.deepEqual(body, { status: "ok", version });
 });
 
 Deno.test("health: it is ready when what it writes can be read, and leaves only one row behind", async () => {
