@@ -1,4 +1,4 @@
-// `deno task bench [part…] [--long] [--json file]`: measures every figure that the README states.
+// `deno task bench [part…] [--long] [--json file]`: measures every figure that BENCHMARKS.md states.
 import { describeMachine, type Figure } from "./bench/figures.ts";
 import { benchAbuse } from "./bench/abuse.ts";
 import { benchChat } from "./bench/chat.ts";

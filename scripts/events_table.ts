@@ -1,8 +1,8 @@
-// Generates the README's table of events from their schemas: `deno run -A scripts/events_table.ts`.
+// Generates the guide's table of events from their schemas: `deno run -A scripts/events_table.ts`.
 import { z } from "zod";
 import { catalogue } from "../src/events/catalogue.ts";
 
-const readme = new URL("../README.md", import.meta.url);
+const guide = new URL("../guides/events.md", import.meta.url);
 const marked = /(<!-- events -->\n)[^]*?(<!-- \/events -->)/;
 
 /** Returns the table of all events and their data, in Markdown. */
@@ -33,7 +33,7 @@ function markdown([head = [], ...rows]: string[][]): string {
 }
 
 if (import.meta.main) {
-  const text = await Deno.readTextFile(readme);
-  await Deno.writeTextFile(readme, text.replace(marked, `$1\n${eventsTable()}\n\n$2`));
-  await new Deno.Command(Deno.execPath(), { args: ["fmt", "-q", readme.pathname] }).output();
+  const text = await Deno.readTextFile(guide);
+  await Deno.writeTextFile(guide, text.replace(marked, `$1\n${eventsTable()}\n\n$2`));
+  await new Deno.Command(Deno.execPath(), { args: ["fmt", "-q", guide.pathname] }).output();
 }

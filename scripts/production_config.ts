@@ -9,7 +9,7 @@ async function* specifiersIn(path: string): AsyncGenerator<string> {
   if (/\.tsx?$/.test(path)) {
     const text = await Deno.readTextFile(path);
     for (const [, name = ""] of text.matchAll(specifier)) yield name;
-  } else {
+  } else if (!path.split("/").at(-1)?.includes(".")) {
     for await (const { name } of Deno.readDir(path)) yield* specifiersIn(`${path}/${name}`);
   }
 }

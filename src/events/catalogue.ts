@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 // Every event of the service and the fields of its `data`, besides `paywallId` and `ownerUserId`,
-// which all have. The table in the README is generated from this.
+// which all have. The table in `guides/events.md` is generated from this.
 
 const text = (example: string, description?: string) =>
   z.string().meta({ example, ...(description ? { description } : {}) });

@@ -16,9 +16,10 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
       "open-webui",
     ],
   },
-  { title: "Billing", guides: ["prices", "usage", "fields"] },
+  { title: "Money", guides: ["prices", "usage", "stripe", "shared-wallets", "limits", "fields"] },
   { title: "Upstreams", guides: ["routing", "response-cache"] },
-  { title: "Your own systems", guides: ["webhooks"] },
+  { title: "Your own systems", guides: ["events", "webhooks"] },
+  { title: "Operating", guides: ["console", "cli", "operations", "upgrading"] },
   {
     title: "Hosting",
     guides: [
@@ -29,7 +30,6 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
       "postgres",
       "denokv",
       "deno-deploy",
-      "upgrading",
     ],
   },
 ];

@@ -16,6 +16,14 @@ async function signIn(page: Page, url: string, key: string): Promise<void> {
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
 
+/** Opens a section by the navigation, which is behind a menu on a phone. */
+async function openSection(page: Page, name: string): Promise<void> {
+  const menu = page.locator(".menu summary");
+  if (await menu.isVisible()) await menu.click();
+  await page.getByRole("navigation", { name: "Project" }).getByRole("link", { name, exact: true })
+    .filter({ visible: true }).click();
+}
+
 /** Every page of the console that can be opened by URL, by the name of its screenshot. */
 async function allPages(world: World & { subscriptionId: string }): Promise<[string, string][]> {
   const project = `/console/projects/${world.projectId}`;
@@ -30,6 +38,9 @@ async function allPages(world: World & { subscriptionId: string }): Promise<[str
     ["overview", project],
     ["overview-90", `${project}?days=90`],
     ["live", `${project}/live`],
+    ["requests", `${project}/requests`],
+    ["requests-refused", `${project}/requests?outcome=refused`],
+    ["activity", `${project}/activity`],
     ["users", `${project}/users`],
     ["user", `${project}/users/one?user=ada`],
     ["deposit", `${project}/deposit?user=ada`],
@@ -130,7 +141,7 @@ Deno.test("browser: on a phone the caption of a table is fully visible, however 
   for (const [, path] of await allPages(world)) {
     await page.goto(url + path);
     const tables = await page.evaluate(`
-      [...document.querySelectorAll(".scroll")].map((region) => {
+      [...document.querySelectorAll(".table")].map((region) => {
         const words = document.createRange();
         words.selectNodeContents(region.querySelector("caption"));
         const isWider = region.scrollWidth > region.clientWidth;
@@ -171,7 +182,7 @@ Deno.test("browser: an operator at a desk opens any project from the list", asyn
   await page.waitForSelector("h1:text-is('Overview')");
   await assertAccessible(page);
   await picture(page, "console-overview-desk");
-  for (const name of ["Users", "Webhooks", "Pricing", "Audit trail"]) {
+  for (const name of ["Users", "Activity", "Requests", "Webhooks", "Pricing", "Audit trail"]) {
     await page.getByRole("navigation", { name: "Project" }).getByRole("link", { name }).click();
     await page.waitForSelector(`h1:text-is('${name}')`);
     await assertFits(page);
@@ -211,8 +222,8 @@ for (const script of [true, false]) {
     await using visitor = await visit(world, { script });
     const { page, url } = visitor;
     await signIn(page, url, world.ownerKey);
-    await page.getByRole("link", { name: "Users" }).click();
-    await page.getByLabel("Ids that start with").fill("char");
+    await openSection(page, "Users");
+    await page.getByLabel("Find by id").fill("char");
     await page.getByRole("button", { name: "Search" }).click();
     await page.getByRole("link", { name: "charlie@example.com" }).click();
     const before = (await world.balance("charlie@example.com")).balance;
@@ -243,7 +254,7 @@ Deno.test("browser: a key is created, shown once and revoked; prices show their 
   await using visitor = await visit(world);
   const { page, url } = visitor;
   await signIn(page, url, world.ownerKey);
-  await page.getByRole("link", { name: "Keys" }).click();
+  await openSection(page, "Keys");
   await page.getByLabel("Name", { exact: true }).fill("till");
   await page.getByRole("button", { name: "Create the key" }).click();
   const apiKey = await page.textContent("#secret") ?? "";
@@ -255,7 +266,7 @@ Deno.test("browser: a key is created, shown once and revoked; prices show their 
   await page.getByRole("button", { name: "Revoke the key" }).click();
   await page.waitForSelector("text=The key is revoked");
   assert.equal((await world.call("/v1/models", { key: apiKey })).status, 401);
-  await page.getByRole("link", { name: "Pricing" }).click();
+  await openSection(page, "Pricing");
   await page.getByLabel("Fee per response, USD").fill("0.002");
   await page.getByLabel("Model", { exact: true }).fill("gpt-4o-mini");
   await page.getByRole("button", { name: "Preview the effect" }).click();
@@ -274,7 +285,7 @@ Deno.test("browser: a test event is sent and its delivery inspected", async () =
   const { page, url } = visitor;
   await signIn(page, url, world.ownerKey);
   world.subscriber.reply(() => ({}));
-  await page.getByRole("link", { name: "Webhooks" }).click();
+  await openSection(page, "Webhooks");
   await page.getByRole("link", { name: "https://crm.example.com/in" }).click();
   await page.getByRole("button", { name: "Send a test event" }).click();
   await page.waitForSelector("text=The test event was sent");
@@ -295,7 +306,7 @@ Deno.test("browser: running calls are updated without a reload", async () => {
   await using visitor = await visit(world);
   const { page, url } = visitor;
   await signIn(page, url, world.ownerKey);
-  await page.getByRole("link", { name: "Live" }).click();
+  await openSection(page, "Live");
   await page.waitForSelector("text=Nothing is running");
   const navigations: string[] = [];
   page.on("framenavigated", (frame) => navigations.push(frame.url()));

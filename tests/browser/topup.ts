@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
 import { devApiKey, devProjectId } from "../../src/projects/auth.ts";
 import { devProject } from "../../src/projects/dev_project.ts";
 import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
@@ -25,6 +26,12 @@ async function linked(world: World, url: string, user?: string): Promise<string>
   return url + new URL(link ?? assert.fail("no link")).pathname;
 }
 
+/** Chooses an amount and sends the form. */
+async function choose(page: Page, amount: string): Promise<void> {
+  await page.getByLabel(amount, { exact: true }).check();
+  await page.click("form button.primary");
+}
+
 for (const script of [true, false]) {
   Deno.test(`browser: from the paywall message to the paid response, on a phone${script ? "" : ", without JavaScript"}`, async () => {
     using world = await devWorld();
@@ -33,18 +40,18 @@ for (const script of [true, false]) {
     await page.goto(await linked(world, visitor.url));
     assert.equal(await page.textContent("#balance"), "$0.00");
     if (script) await picture(page, "topup-empty");
-    await page.click("text=Add $5.00");
+    await choose(page, "$5.00");
     assert.equal(await page.textContent("#balance"), "$5.00");
+    assert.match(await page.textContent("#state") ?? "", /\$5\.00 added/);
     if (script) await picture(page, "topup-paid");
     assert.equal(await ask(world), "You said: Hello");
     await page.goBack();
     await page.reload();
     assert.equal(await page.textContent("#balance"), "$4.99", "going back paid nothing again");
-    await page.fill("#amount", "0.5");
-    await page.click("form:has(#amount) button");
-    assert.match(await page.textContent("main") ?? "", /from 1 to 1000 USD/);
-    await page.click("text=Back");
-    await page.fill("#amount", "12,50");
+    await page.fill("#other", "0.5");
+    await page.click("form:has(#other) button");
+    assert.match(await page.textContent("[role=alert]") ?? "", /from \$1\.00 to \$1,000\.00/);
+    await page.fill("#other", "12,50");
     await page.keyboard.press("Enter");
     await page.waitForSelector("text=$17.49");
     assert.deepEqual(visitor.complaints.filter((text) => !/400/.test(text)), []);
@@ -57,11 +64,12 @@ Deno.test("browser: a double click and two tabs make one deposit per page", asyn
   const { page } = visitor;
   const address = await linked(world, visitor.url);
   await page.goto(address);
-  await page.dblclick("text=Add $5.00");
+  await page.getByLabel("$5.00", { exact: true }).check();
+  await page.dblclick("form button.primary");
   await page.waitForSelector("text=$5.00");
   const second = await page.context().newPage();
   await second.goto(address);
-  await second.click("text=Add $10.00");
+  await choose(second, "$10.00");
   await second.waitForSelector("text=$15.00");
 });
 
@@ -71,8 +79,8 @@ Deno.test("browser: an id without spaces fits a phone", async () => {
   const { page, url } = visitor;
   await page.goto(await linked(world, url, "a1".repeat(32)));
   await assertFits(page);
-  await page.click("text=Add $5.00");
-  await page.waitForSelector("table");
+  await choose(page, "$5.00");
+  await page.waitForSelector("#activities li");
   await assertFits(page);
   await picture(page, "topup-long");
 });
@@ -89,7 +97,7 @@ Deno.test("browser: a payment that arrives is shown without a reload", async () 
     body: { user: "ada", amount: "42" },
   });
   await page.waitForSelector("#balance:text-is('$42.00')", { timeout: 10_000 });
-  assert.match(await page.textContent("#activities") ?? "", /Added.*42 usd/);
+  assert.match(await page.textContent("#activities") ?? "", /Money added.*\+\$42\.00/);
   assert.deepEqual(navigations, []);
 });
 
@@ -117,7 +125,7 @@ Deno.test("browser: an own checkout may redirect to another site, as payment ser
   await using visitor = await visit(world);
   const { page, url } = visitor;
   await page.goto(url + new URL(body.url).pathname);
-  await page.click("text=Add $5.00");
+  await choose(page, "$5.00");
   await page.waitForSelector("text=Pay ?u=ada&a=5");
   assert.deepEqual(visitor.complaints, []);
   await Promise.all([shop.close(), payment.close()]);
@@ -129,14 +137,17 @@ for (const scheme of ["light", "dark"] as const) {
     await using visitor = await visit(world, { scheme });
     const { page } = visitor;
     await page.goto(await linked(world, visitor.url));
-    await page.click("text=Add $25.00");
     await assertAccessible(page);
     await picture(page, `topup-${scheme}`);
     await page.keyboard.press("Tab");
-    const focused = () => page.evaluate("document.activeElement.textContent");
-    assert.equal(await focused(), "Add $5.00");
+    const focused = () => page.evaluate("document.activeElement.value");
+    assert.equal(await focused(), "10");
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await focused(), "25");
     await page.keyboard.press("Enter");
-    await page.waitForSelector("text=$30.00");
+    await page.waitForSelector("#balance:text-is('$25.00')");
+    await assertAccessible(page);
+    await picture(page, `topup-paid-${scheme}`);
     await assertFits(page);
     for (const url of visitor.requests) assert.ok(url.startsWith(visitor.url), url);
     assert.deepEqual(visitor.complaints, []);

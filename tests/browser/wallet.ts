@@ -64,13 +64,14 @@ Deno.test("browser: a user authorizes, pays in and gets the response; then retur
   await page.goto(paywall.url);
   await assertAccessible(page);
   await picture(page, "authorize");
-  await page.getByLabel("$10.00").check();
+  await page.getByLabel("$10.00", { exact: true }).check();
   await page.getByRole("button", { name: "Allow", exact: true }).click();
   await page.waitForSelector("text=Helper may charge your wallet");
   await assertAccessible(page);
   await picture(page, "authorized");
-  await page.click("text=Add money");
-  await page.click("text=Add $5.00");
+  await page.getByRole("link", { name: "Add money" }).click();
+  await page.getByLabel("$5.00", { exact: true }).check();
+  await page.click("form button.primary");
   assert.equal(await page.textContent("#balance"), "$5.00");
   assert.equal((await ask(world)).choices[0].message.content, "You said: Hello");
 
@@ -83,12 +84,13 @@ Deno.test("browser: a user authorizes, pays in and gets the response; then retur
 
   const other = await otherDevice(page.context(), authenticator);
   await other.goto(`http://localhost:${port}/wallet`);
-  await other.waitForSelector("text=This device has no wallet");
+  await other.waitForSelector("text=There is no wallet on this device");
   await assertAccessible(other);
   await other.click("#use-passkey");
   await other.waitForSelector("text=As ada");
+  await other.click("text=Daily limit");
   await other.click("text=End permission of Helper");
-  await other.waitForSelector("text=no longer allowed");
+  await other.waitForSelector("text=No longer allowed");
   assert.equal((await ask(world)).paywall.reason, "authorization_required");
   assert.deepEqual(complaints, []);
   for (const url of requests) assert.ok(url.startsWith(`http://localhost:${port}/`), url);
@@ -114,13 +116,13 @@ Deno.test("browser: a lost device is shut out, by its cookie and by its passkey"
   await page.waitForSelector("text=last used");
   await picture(page, "wallet-devices");
   await page.getByRole("button", { name: "Remove the passkey of" }).click();
-  await page.waitForSelector("text=A passkey lets you in from any other");
+  await page.waitForSelector("text=Only this device opens your wallet");
   await page.getByRole("button", { name: "Sign out all other devices" }).click();
   await page.waitForLoadState();
   await assertAccessible(page);
   assert.match(await page.content(), /As <bdi>ada/);
   await lost.reload();
-  await lost.waitForSelector("text=This device has no wallet");
+  await lost.waitForSelector("text=There is no wallet on this device");
   await lost.click("#use-passkey");
   await lost.waitForSelector("text=This passkey could not be used");
   assert.deepEqual(complaints, []);
@@ -135,15 +137,15 @@ Deno.test("browser: a wallet without a passkey is forgotten only after a confirm
   await page.getByRole("button", { name: "Allow", exact: true }).click();
   await page.goto(`http://localhost:${port}/wallet`);
   await page.getByRole("button", { name: "Forget the wallet on this device" }).click();
-  await page.waitForSelector("text=Forget your wallet permanently?");
+  await page.waitForSelector("text=Forget your wallet for good?");
   await assertAccessible(page);
   await assertFits(page);
   await picture(page, "wallet-forget");
   await page.getByRole("link", { name: "Back to your wallet" }).click();
   await page.waitForSelector("text=As ada");
   await page.getByRole("button", { name: "Forget the wallet on this device" }).click();
-  await page.getByRole("button", { name: "Forget it permanently" }).click();
-  await page.waitForSelector("text=This device has no wallet");
+  await page.getByRole("button", { name: "Forget it for good" }).click();
+  await page.waitForSelector("text=There is no wallet on this device");
   assert.deepEqual(complaints, []);
 });
 
@@ -217,11 +219,10 @@ Deno.test("browser: an authorization can be given and declined without JavaScrip
   await page.goto((await ask(world)).paywall.url);
   await page.getByLabel("Another amount").fill("0");
   await page.getByRole("button", { name: "Allow", exact: true }).click();
-  await page.waitForSelector("text=Choose an amount above 0");
-  await page.click("text=Back");
+  await page.waitForSelector("[role=alert]:has-text('Choose an amount from')");
   await page.getByLabel("Another amount").fill("2.50");
   await page.getByRole("button", { name: "Allow", exact: true }).click();
-  await page.waitForSelector("text=Up to $2.50 per day");
+  await page.waitForSelector("text=Up to $2.50 a day");
 });
 
 const json = { "content-type": "application/json" };

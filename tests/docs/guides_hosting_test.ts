@@ -151,6 +151,10 @@ Deno.test("hosting: every setting in the guides is one that the service reads", 
     // Gone, as the guide to upgrading says.
     /^KV_CHECKS_MAX$/,
     /^DENO_/,
+    // Of the command line, and of OpenTelemetry.
+    /^FAREBOX_URL$/,
+    /^OTEL_/,
+    /^(NODE_EXTRA_CA_CERTS|HTTPS?_PROXY|ALL_PROXY|NO_PROXY)$/,
     /^(ENABLE_)?FORWARD_USER_INFO_/,
     /^WEBHOOK_SECRET$/,
     /^(ANTHROPIC|OPENAI|CLAUDE|CODEX)_/,
