@@ -1,4 +1,4 @@
-// `deno task bench [part…] [--long] [--json file]`: measures every figure that BENCHMARKS.md states.
+// `deno task bench [part…] [--long] [--json file]`: measures the figures of BENCHMARKS.md.
 import { describeMachine, type Figure } from "./bench/figures.ts";
 import { benchAbuse } from "./bench/abuse.ts";
 import { benchChat } from "./bench/chat.ts";

@@ -7,6 +7,7 @@ import { deliveryPages } from "./delivery.tsx";
 import { depositPages } from "./deposit.tsx";
 import { type ConsoleGuard, createConsoleGuard } from "./guard.tsx";
 import { keyPages } from "./keys.tsx";
+import { kitPage } from "./kit.tsx";
 import { limitPages } from "./limits.tsx";
 import { livePage } from "./live.tsx";
 import { messagePages } from "./messages.tsx";
@@ -44,6 +45,7 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
     "/console": { GET: consoleHome(guard) },
     "/console/sign-in": { anonymousBody: true, GET: show, POST: signIn },
     "/console/sign-out": { POST: signOut },
+    "/console/_kit": { GET: kitPage(guard, services) },
     "/console/projects/new": { GET: newProject.show, POST: newProject.create },
     "/console/projects": { GET: projectsPage(guard, services) },
     "/console/audit": { GET: instanceAuditPage(guard, services) },

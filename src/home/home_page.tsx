@@ -47,20 +47,20 @@ function StartSteps({ base, baseUrl, apiKey, projectId }: StartPageView) {
       <ol class="steps">
         <li>
           <div>
-            <h3>Ask as a user without money</h3>
+            <h2>Ask as a user without money</h2>
             <CodeBlock id="first-chat" text={chat} />
             <p>The response is an assistant message with a link: that is the paywall.</p>
           </div>
         </li>
         <li>
           <div>
-            <h3>Open the link and add money</h3>
+            <h2>Open the link and add money</h2>
             <p>Then send the same request again: the response comes, and it is charged.</p>
           </div>
         </li>
         <li>
           <div>
-            <h3>Watch it arrive</h3>
+            <h2>Watch it arrive</h2>
             <p>
               Open <a href={`${project}/requests`}>the requests</a> or{" "}
               <a href={project}>the overview</a>. Sign in to the console with <code>{apiKey}</code>.
@@ -69,7 +69,7 @@ function StartSteps({ base, baseUrl, apiKey, projectId }: StartPageView) {
         </li>
         <li>
           <div>
-            <h3>Use it in your app</h3>
+            <h2>Use it in your app</h2>
             <p>
               Set the base URL <code>{baseUrl}/v1</code> and the key. The{" "}
               <a href={`${base}/docs/guides`}>guides</a> show it for each client, and the{" "}

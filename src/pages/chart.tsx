@@ -57,7 +57,7 @@ export function BarChart(view: BarChartView) {
       </figcaption>
       <svg
         viewBox={`0 0 ${width} ${height}`}
-        role="img"
+        role={bars.some(({ href }) => href) ? "group" : "img"}
         aria-labelledby={`${id}-title ${id}-says`}
       >
         <title id={`${id}-title`}>{title}</title>

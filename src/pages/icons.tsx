@@ -34,6 +34,10 @@ const shapes = {
 /** The name of an icon. */
 export type IconName = keyof typeof shapes;
 
+/** The names of all icons. */
+export const iconNames: readonly IconName[] = Object.entries(shapes).map(([name]) => name)
+  .filter((name): name is IconName => name in shapes);
+
 /** An icon, hidden from screen readers: it always stands beside a word. */
 export function Icon({ name }: { name: IconName }) {
   return (

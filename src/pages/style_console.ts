@@ -49,7 +49,7 @@ export const consoleStyle = `
   width: 1.5rem; height: 1.5rem; border-radius: 50%; background: var(--sunken);
   color: var(--muted); font-size: 0.75rem; font-weight: 600; }
 .steps > li.done::before { content: "✓"; background: var(--good-soft); color: var(--good); }
-.steps > li > div { min-width: 0; } .steps p { margin: 0 0 0.5rem; }
+.steps > li > div { min-width: 0; } .steps h2 { font-size: 0.9375rem; margin: 0 0 0.5rem; } .steps p { margin: 0 0 0.5rem; }
 .steps > li.done > div > :not(h3) { display: none; } .steps pre { margin: 0; }
 .message { display: grid; gap: 0 1.5rem; padding: 0.75rem 0; border-top: 1px solid var(--line);
   grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }

@@ -25,16 +25,18 @@ export const payerStyle = `
 .tiles { display: grid; gap: 0.625rem; margin: 0 0 1rem; padding: 0; border: 0;
   grid-template-columns: repeat(3, minmax(0, 1fr)); }
 .tiles legend { margin: 0 0 0.5rem; padding: 0; }
-.tiles label { position: relative; display: grid; place-items: center; min-height: 3.25rem;
+.tiles > label { position: relative; display: grid; place-items: center; min-height: 3.25rem;
   border: 1px solid var(--line-strong); border-radius: var(--radius); cursor: pointer;
   font-weight: 600; padding: 0.25rem; text-align: center; font-variant-numeric: tabular-nums; }
-.tiles label:hover { background: var(--hover); }
-.tiles input { position: absolute; opacity: 0; inset: 0; width: 100%; height: 100%; margin: 0;
+.tiles > label:hover { background: var(--hover); }
+.tiles > label input { position: absolute; opacity: 0; inset: 0; width: 100%; height: 100%; margin: 0;
   cursor: pointer; }
-.tiles label:has(input:checked) { border-color: var(--brand, var(--accent));
-  box-shadow: 0 0 0 1px var(--brand, var(--accent)); background: var(--accent-soft); }
-.tiles label:has(input:focus-visible) { outline: 2px solid var(--accent); outline-offset: 2px; }
-.tiles .other { grid-column: 1 / -1; }
+.tiles > label:has(input:checked) { border-color: var(--brand, var(--accent));
+  box-shadow: 0 0 0 1px var(--brand, var(--accent));
+  background: color-mix(in srgb, var(--brand, var(--accent)) 10%, var(--surface)); }
+.tiles > label:has(input:focus-visible) { outline: 2px solid var(--accent); outline-offset: 2px; }
+.tiles .other { grid-column: 1 / -1; margin: 0.25rem 0 0; max-width: none; }
+.tiles .other label { font-size: 0.875rem; color: var(--muted); font-weight: 500; }
 .lines { list-style: none; margin: 0; padding: 0; }
 .lines li { display: flex; justify-content: space-between; gap: 1rem; padding: 0.625rem 0;
   border-bottom: 1px solid var(--line); font-size: 0.9375rem; }
