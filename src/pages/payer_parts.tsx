@@ -56,15 +56,17 @@ export function AmountTiles({ name, legend, amounts, other, chosen }: {
 }
 
 /** What has just happened, as a sign and a sentence. */
-export function PayerState({ icon, title, children }: {
+export function PayerState({ icon, title, isMain = false, children }: {
   icon: Extract<IconName, "check" | "clock">;
   title: Child;
+  /** Whether it is the heading of the page. */
+  isMain?: boolean;
   children?: unknown;
 }) {
   return (
     <div class={icon === "clock" ? "state waiting" : "state"}>
       <Icon name={icon} />
-      <h2>{title}</h2>
+      {isMain ? <h1>{title}</h1> : <h2>{title}</h2>}
       {children}
     </div>
   );

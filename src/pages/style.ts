@@ -168,7 +168,8 @@ table.inputs td { padding: 0.25rem 0.375rem; border: 0; }
 table.inputs tr:hover > * { background: none; }
 table.inputs input { width: 7rem; } table.inputs td:first-child input { width: 15rem; }
 @media (max-width: 40rem) {
-  .table.stacks { overflow: visible; }
+  .table.stacks { overflow: visible; } .stacks table { overflow-wrap: anywhere; display: block; }
+  .stacks td > * { min-width: 0; }
   .stacks thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
     clip-path: inset(50%); }
   .stacks tbody { display: block; }

@@ -21,6 +21,7 @@ export const docsStyle = `
 .docs dl { margin: 0.5rem 0; } .docs dt { margin-top: 0.75rem; } .docs dd { margin: 0 0 0 1rem; }
 .docs dd p { margin: 0.25rem 0; }
 .docs table { margin: 0 0 1rem; } .docs td, .docs th { overflow-wrap: anywhere; }
+.docs td code { white-space: normal; }
 .docs tr > :first-child { padding-left: 0; }
 .docs .address { font-family: var(--mono); font-size: 0.8125rem; }
 .docs .method { display: inline-block; padding: 0 0.375rem; border-radius: 0.25rem;

@@ -131,7 +131,7 @@ function Approved(
   const asksForPasskey = offersPasskeys && !hasPasskey;
   return (
     <>
-      <PayerState icon="check" title={<h1>{reader.say("allowed", { app: brand.name })}</h1>}>
+      <PayerState icon="check" title={reader.say("allowed", { app: brand.name })} isMain>
         <p>
           {reader.text("allowedNote", { amount: cap })} {texts.paidNote}
         </p>

@@ -96,7 +96,7 @@ Deno.test("browser: a payment that arrives is shown without a reload", async () 
     key: devApiKey,
     body: { user: "ada", amount: "42" },
   });
-  await page.waitForSelector("#balance:text-is('$42.00')", { timeout: 10_000 });
+  await page.waitForSelector("#balance :text-is('$42.00')", { timeout: 10_000 });
   assert.match(await page.textContent("#activities") ?? "", /Money added.*\+\$42\.00/);
   assert.deepEqual(navigations, []);
 });
@@ -145,7 +145,7 @@ for (const scheme of ["light", "dark"] as const) {
     await page.keyboard.press("ArrowRight");
     assert.equal(await focused(), "25");
     await page.keyboard.press("Enter");
-    await page.waitForSelector("#balance:text-is('$25.00')");
+    await page.waitForSelector("#balance :text-is('$25.00')");
     await assertAccessible(page);
     await picture(page, `topup-paid-${scheme}`);
     await assertFits(page);
