@@ -21,6 +21,7 @@ import { openEnvironment } from "./farebox/settings.ts";
 import { addUpstreams } from "./farebox/upstreams.ts";
 import { addUsers } from "./farebox/users.ts";
 import { addVerify } from "./farebox/verify.ts";
+import { addWebhooks } from "./farebox/webhooks.ts";
 
 /** Adds a group of commands. `open` returns their context, once the options are parsed. */
 export type AddCommands = (program: Command, open: () => Context) => void;
@@ -40,6 +41,7 @@ const groups: readonly AddCommands[] = [
   addVerify,
   addSecrets,
   addStripe,
+  addWebhooks,
 ];
 
 const notes = `

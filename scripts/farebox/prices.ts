@@ -3,6 +3,7 @@ import { isObject } from "../../src/base/json.ts";
 import type { Body } from "./api.ts";
 import type { Context } from "./context.ts";
 import { usage } from "./failure.ts";
+import { projectPath } from "./paths.ts";
 import { formatTable } from "./table.ts";
 
 const path = "/v1/admin/catalogue";
@@ -10,7 +11,9 @@ const fetchMs = 30_000;
 
 /** `farebox prices …` */
 export function addPrices(program: Command, open: () => Context): void {
-  const prices = program.command("prices").description("manage the catalogue of list prices");
+  const prices = program.command("prices").description(
+    "manage list prices, and those of a project",
+  );
   prices.command("show").description("show the dates of the catalogue")
     .action(() => show(open()));
   prices.command("diff <source>")
@@ -19,6 +22,61 @@ export function addPrices(program: Command, open: () => Context): void {
   prices.command("refresh <source>")
     .description("put the prices of a file or URL in force, after showing what changes")
     .action((source: string) => refresh(open(), source));
+  prices.command("set <project> <model>")
+    .description("set a model's price in a project, per million tokens; others stay")
+    .requiredOption("--input <price>", "the price of input tokens")
+    .requiredOption("--output <price>", "the price of output tokens")
+    .option("--cached-input <price>", "the price of cached input tokens")
+    .action((project: string, model: string, price: ModelPrice) =>
+      setPrice(open(), { project, model, price })
+    );
+  prices.command("import <project> <file>")
+    .description("set the prices of a JSON file, by model; others stay")
+    .action((project: string, file: string) => importPrices(open(), project, file));
+}
+
+interface ModelPrice {
+  input: string;
+  output: string;
+  cachedInput?: string;
+}
+
+async function setPrice(
+  { api, print }: Context,
+  { project, model, price }: { project: string; model: string; price: ModelPrice },
+): Promise<void> {
+  const body = { pricing: { models: { [model]: { ...price } } } };
+  const changed = await api.json(projectPath(project), { method: "PATCH", body });
+  const now = changed.project.pricing.models[model];
+  print(now, () => `${model}: ${now.input} input, ${now.output} output, per million tokens.`);
+}
+
+async function importPrices(context: Context, project: string, file: string): Promise<void> {
+  const { api, print, note, confirm } = context;
+  const text = await Deno.readTextFile(file).catch(() => {
+    throw usage(`${file} cannot be read.`);
+  });
+  const models = readModels(text, file);
+  const before = (await api.json(projectPath(project))).project.pricing.models;
+  const changes = Object.entries(models)
+    .map(([model, after]) => ({ provider: "", model, before: before[model] ?? null, after }))
+    .filter(({ before, after }) => JSON.stringify(before) !== JSON.stringify(after));
+  note(describeChanges(changes));
+  await confirm(`Set ${changes.length} prices of ${project}?`);
+  const body = { pricing: { models } };
+  const { project: { pricing } } = await api.json(projectPath(project), { method: "PATCH", body });
+  print(pricing.models, () => `${changes.length} prices are set.`);
+}
+
+/** Reads an object of prices by model. Throws for anything else. */
+function readModels(text: string, file: string): Body {
+  try {
+    const models: unknown = JSON.parse(text);
+    if (isObject(models) && Object.values(models).every(isObject)) return models;
+  } catch {
+    // Said below.
+  }
+  throw usage(`${file} must contain a JSON object of prices by model.`);
 }
 
 async function show({ api, print }: Context): Promise<void> {

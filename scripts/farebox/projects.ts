@@ -22,7 +22,9 @@ export function addProjects(program: Command, open: () => Context): void {
   const projects = program.command("projects").description("manage projects");
   listing(projects.command("list").description("list all projects, oldest first"))
     .action((options: ListOptions) => list(open(), options));
-  projects.command("get <project>").description("show a project with all its settings")
+  projects.command("get <project>").alias("show").description(
+    "show a project with all its settings",
+  )
     .action(async (id: string) => {
       const context = open();
       printProject(context, (await context.api.json(projectPath(id))).project);
@@ -82,6 +84,8 @@ async function create(context: Context, options: Settings): Promise<void> {
   const { project, apiKey, ownerKey } = await context.api.json(all, { body });
   printProject(context, project, { apiKey, ownerKey });
   context.note("The keys are shown only once: store them now. The owner key opens the console.");
+  const [model = "gpt-4o-mini"] = Object.keys(project.pricing.models);
+  context.note(`\nTry it:\n${firstRequest(context.settings.url, apiKey, model)}`);
 }
 
 async function update(context: Context, id: string, options: Settings): Promise<void> {
@@ -100,4 +104,13 @@ async function archive(context: Context, id: string): Promise<void> {
   );
   const answer = await context.api.json(`${projectPath(id)}/archive`, { method: "POST" });
   context.print(answer.project, () => `${id} is archived.`);
+}
+
+/** A request to paste into a shell. */
+function firstRequest(url: string, apiKey: string, model: string): string {
+  return [
+    `curl ${url}/v1/chat/completions \\`,
+    `  -H "Authorization: Bearer ${apiKey}" -H "Content-Type: application/json" \\`,
+    `  -d '{"model":"${model}","user":"ada","messages":[{"role":"user","content":"Hello"}]}'`,
+  ].join("\n");
 }

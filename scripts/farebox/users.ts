@@ -13,7 +13,9 @@ export function addUsers(program: Command, open: () => Context): void {
     .action((project: string, options: ListOptions & { prefix?: string }) =>
       list(open(), project, options)
     );
-  users.command("get <project> <user>").description("show a user, with the holds of running calls")
+  users.command("get <project> <user>").alias("show").description(
+    "show a user, with the holds of running calls",
+  )
     .action((project: string, user: string) => get(open(), project, user));
   listing(
     users.command("activities <project> <user>").description(
