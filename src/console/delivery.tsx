@@ -8,7 +8,7 @@ import { Status } from "./deliveries.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { formIdOf } from "./fields.ts";
 import { Hidden } from "../pages/form_parts.tsx";
-import { Stats, Table, TimeCell } from "../pages/parts.tsx";
+import { CodeBlock, Stats, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/webhooks";
@@ -19,7 +19,7 @@ export function deliveryPages(guard: ConsoleGuard, services: ConsoleDeps) {
   return {
     show: guard.project(async (visit) => {
       const { here, page } = visit;
-      const { delivery, eventText, isActive } = await open(services, visit);
+      const { delivery, eventText, isActive, url } = await open(services, visit);
       return page(
         "Delivery",
         <>
@@ -35,9 +35,16 @@ export function deliveryPages(guard: ConsoleGuard, services: ConsoleDeps) {
           <Attempts delivery={delivery} />
           {delivery.responseHead ? <LastResponse head={delivery.responseHead} /> : null}
           <h2>Event</h2>
-          {eventText === null
-            ? <p class="muted">The event is no longer stored.</p>
-            : <Text label="The event as JSON" text={indented(eventText)} />}
+          {eventText === null ? <p class="muted">The event is no longer stored.</p> : (
+            <>
+              <Text label="The event as JSON" text={indented(eventText)} />
+              <details>
+                <summary>Send it yourself</summary>
+                <p class="muted">Without a signature, which needs the secret.</p>
+                <CodeBlock id="as-curl" text={asCurl(url, delivery, eventText)} />
+              </details>
+            </>
+          )}
         </>,
         { section },
       );
@@ -62,8 +69,11 @@ export function deliveryPages(guard: ConsoleGuard, services: ConsoleDeps) {
 async function open({ deps, subscriptions }: ConsoleDeps, { project, incoming }: ProjectVisit) {
   const id = checkId(incoming.param("deliveryId"), "delivery");
   const found = await findDelivery(deps, project.id, id);
-  const { isActive } = await subscriptions.read(project.id, found.delivery.subscriptionId);
-  return { ...found, isActive };
+  const { isActive, url } = await subscriptions.read(
+    project.id,
+    found.delivery.subscriptionId,
+  );
+  return { ...found, isActive, url };
 }
 
 type Here = ProjectVisit["here"];
@@ -141,6 +151,18 @@ function LastResponse({ head }: { head: string }) {
 
 function Text({ label, text }: { label: string; text: string }) {
   return <pre tabindex={0} role="region" aria-label={label}>{text}</pre>;
+}
+
+/** The same request as a command, with the headers that are not secret. */
+function asCurl(url: string, { id, eventType }: Delivery, eventText: string): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+  return [
+    `curl ${quoted(url)}`,
+    `-H 'Content-Type: application/json'`,
+    `-H ${quoted(`X-Service-Event: ${eventType}`)}`,
+    `-H ${quoted(`webhook-id: ${id}`)}`,
+    `-d ${quoted(eventText)}`,
+  ].join(" \\\n  ");
 }
 
 /** Keeps every number as it was sent. */

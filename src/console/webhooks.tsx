@@ -7,7 +7,7 @@ import { type CreateSubscription, createSubscriptionSchema } from "../webhooks/s
 import type { SubscriptionView } from "../webhooks/view.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain, submittedText } from "./fields.ts";
-import { FormError, FormField, Hidden, ShownOnce } from "../pages/form_parts.tsx";
+import { FormCheckbox, FormError, FormField, Hidden, ShownOnce } from "../pages/form_parts.tsx";
 import { submitOnce } from "./submit_once.ts";
 import { Badge, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
@@ -94,7 +94,9 @@ function readSubscription(form: URLSearchParams): CreateSubscription {
   }
   return parseWith(createSubscriptionSchema, {
     url: submittedText(form, "url") ?? "",
-    events: (submittedText(form, "events") ?? "").split(/[\s,]+/).filter((name) => name !== ""),
+    events: form.has("event")
+      ? form.getAll("event")
+      : (submittedText(form, "events") ?? "").split(/[\s,]+/).filter((name) => name !== ""),
     description: submittedText(form, "description"),
     customHeaders: customHeaders.length === 0 ? null : Object.fromEntries(customHeaders),
   });
@@ -173,7 +175,7 @@ function NewWebhook({ visit: { here }, problem, form, formId }: {
           hint="A public https URL."
           more={{ inputmode: "url", maxlength: "2048" }}
         />
-        <Events value={value("events", "*")} />
+        <Events value={value("events", "*")} picked={form.getAll("event")} />
         <FormField
           name="description"
           label={labels.description}
@@ -200,27 +202,38 @@ function NewWebhook({ visit: { here }, problem, form, formId }: {
   );
 }
 
-function Events({ value }: { value: string }) {
+/** The families of events, such as `balance.*`, and the events of each. */
+const families: ReadonlyMap<string, readonly string[]> = Map.groupBy(
+  eventTypes,
+  (type) => type.includes(".") ? `${type.split(".")[0]}.*` : "project",
+);
+
+function Events({ value, picked }: { value: string; picked: readonly string[] }) {
   return (
-    <>
+    <fieldset>
+      <legend>{labels.events}</legend>
+      <p class="muted">Pick some, or leave all unpicked to use the field below.</p>
+      {[...families].map(([family, types]) => (
+        <details open={types.some((type) => picked.includes(type))}>
+          <summary>
+            <code>{family}</code> <span class="muted">{types.length}</span>
+          </summary>
+          {types.map((type) => (
+            <FormCheckbox
+              name="event"
+              value={type}
+              label={<code>{type}</code>}
+              on={picked.includes(type)}
+            />
+          ))}
+        </details>
+      ))}
       <FormField
         name="events"
-        label={labels.events}
+        label="Or by name"
         value={value}
-        required
         hint="Event names or families such as balance.*, separated by spaces; * alone for all."
       />
-      <details>
-        <summary>All events</summary>
-        <p>
-          {eventTypes.map((type) => (
-            <>
-              <code>{type}</code>
-              {" "}
-            </>
-          ))}
-        </p>
-      </details>
-    </>
+    </fieldset>
   );
 }

@@ -10,6 +10,8 @@ import type { Violations } from "./violations.ts";
 export function auditSums(store: MemoryStore, violations: Violations): void {
   const said = new Map<string, bigint>();
   const kept = new Map<string, bigint>();
+  /** Users who saw the paywall and did not pay, by project. */
+  const paywall = new Map<string, bigint>();
   for (const { key, value } of store.list({ prefix: ["entry"], limit: 100_000 })) {
     if (!value) continue;
     const entry = fromBytes<Entry>(value);
@@ -17,15 +19,29 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
     const field = entry.usage ? `model:${entry.usage.model}` : entry.kind;
     add(said, `${projectId} ${startOfHour(entry.createdAt)} ${field} count`, 1n);
     add(said, `${projectId} ${startOfHour(entry.createdAt)} ${field} amount`, due(entry));
+    if (entry.seq !== 1) continue;
+    add(said, `${projectId} ${startOfHour(entry.createdAt)} new_user count`, 1n);
+    add(said, `${projectId} ${startOfHour(entry.createdAt)} new_user amount`, 0n);
   }
   for (const { key, value } of store.list({ prefix: ["sum"], limit: 100_000 })) {
     if (!value) continue;
     for (const [field, values] of decodeSum(value)) {
-      if (/^(refused|failed|target):/.test(field)) continue;
+      if (/^(refused|failed|target|calls|unpriced):/.test(field)) continue;
+      if (field === "paywall") {
+        add(paywall, String(key[1]), (values[0] ?? 0n) - (values[1] ?? 0n));
+        continue;
+      }
       const [amount = 0n, shortfall = 0n] = values.slice(field.startsWith("model:") ? 6 : 1);
       add(kept, `${key[1]} ${key[2]} ${field} count`, values[0] ?? 0n);
       add(kept, `${key[1]} ${key[2]} ${field} amount`, amount + shortfall);
     }
+  }
+  for (const [project, left] of paywall) {
+    violations.must(
+      left >= 0n,
+      "no more users paid after the paywall than saw it",
+      () => `${project}: ${left}`,
+    );
   }
   for (const name of new Set([...said.keys(), ...kept.keys()])) {
     violations.must(
