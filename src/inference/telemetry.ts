@@ -62,7 +62,7 @@ export class CallTelemetry {
   use: CallUse | null = null;
   readonly #id: string;
   readonly #requestLog: RequestLog;
-  readonly #deps: Pick<Deps, "metrics" | "clock">;
+  readonly #deps: Pick<Deps, "metrics" | "clock" | "showCall">;
   readonly #startedAt: number;
   readonly #endpoint: FormatName;
   #step: CallStep = "admit";
@@ -73,7 +73,7 @@ export class CallTelemetry {
   #ended = false;
 
   constructor(
-    deps: Pick<Deps, "metrics" | "clock" | "tracing">,
+    deps: Pick<Deps, "metrics" | "clock" | "tracing" | "showCall">,
     { id, endpoint, startedAt, requestId, requestLog }: StepsOptions,
   ) {
     this.about = { requestId, caller: null, user: null, model: null, stream: false };
@@ -130,20 +130,27 @@ export class CallTelemetry {
     this.span?.end("errorCode" in outcome ? outcome.errorCode : null);
   }
 
-  /** Adds the call to the log of requests, where its project is known. */
+  /** Adds the call to the log of requests, where its project is known, and shows it. */
   #log(outcome: Outcome): void {
     const { caller, ...about } = this.about;
     if (caller === null) return;
     const { key, snapshot: { project } } = caller;
-    if (requestDaysOf(project) === 0) return;
-    const { clock } = this.#deps;
+    const { clock, showCall } = this.#deps;
+    const isKept = requestDaysOf(project) > 0;
+    if (!isKept && !showCall) return;
     const latencyMs = Math.round(clock.elapsed() - this.#startedAt);
+    const result = resultOf(outcome);
+    const { user, model } = about;
+    const { cost } = this.use ?? unused;
+    const { currency } = project;
+    showCall?.({ ...result, endpoint: this.#endpoint, user, model, latencyMs, cost, currency });
+    if (!isKept) return;
     const { usage = null, firstTokenMs = null, ...use } = this.use ?? unused;
     const isCharged = use.cost !== "0";
     this.#requestLog.add(project.id, {
       id: this.#id,
       ...about,
-      ...resultOf(outcome),
+      ...result,
       at: clock.now() - latencyMs,
       endpoint: this.#endpoint,
       key: key.id,

@@ -44,6 +44,9 @@ const refused: [name: string, values: string[], beside?: Record<string, string>]
   ["WEBHOOK_USE_PROXY", ["yes", "1", "TRUE"]],
   ["WEBHOOK_RETENTION_DAYS", ["0", "3651"]],
   ["LOG_LEVEL", ["loud", "INFO", "warning"]],
+  ["LOG_FORMAT", ["xml", "JSON", "pretty"]],
+  ["HOME_URL", ["app.test", "ftp://app.test", "https://app.test/?from=farebox"]],
+  ["HOME_URL", [production.BASE_URL, `${production.BASE_URL}/`]],
 ];
 
 Deno.test("config: an invalid value is refused with its variable's name, and is not repeated", () => {
@@ -116,6 +119,8 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     },
     trustedProxies: [],
     logLevel: "info",
+    logFormat: null,
+    homeUrl: null,
   });
 });
 
@@ -166,6 +171,8 @@ Deno.test("config: given values are used, and frozen", () => {
     WEBHOOK_USE_PROXY: "true",
     WEBHOOK_RETENTION_DAYS: "7",
     LOG_LEVEL: "debug",
+    LOG_FORMAT: "text",
+    HOME_URL: "https://app.test/",
     PATH: "/usr/bin",
     FAREBOX_UNKNOWN: "1",
   }, { dev: false });
@@ -203,6 +210,8 @@ Deno.test("config: given values are used, and frozen", () => {
     },
     trustedProxies: [],
     logLevel: "debug",
+    logFormat: "text",
+    homeUrl: "https://app.test",
   });
   assert.ok(Object.isFrozen(config));
   assert.deepEqual(
