@@ -29,6 +29,7 @@ import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
 import type { assetRoutes } from "./pages/assets.ts";
 import type { guideRoutes } from "./guides/routes.tsx";
+import type { homeRoutes } from "./home/routes.tsx";
 import type { healthRoutes } from "./health.ts";
 import type { backupRoutes } from "./backup/routes.ts";
 import type { exportRoutes } from "./export/routes.ts";
@@ -67,6 +68,7 @@ export interface RouteHandlers {
   docs: ReturnType<typeof docsRoutes>;
   guides: ReturnType<typeof guideRoutes>;
   assets: ReturnType<typeof assetRoutes>;
+  home: ReturnType<typeof homeRoutes>;
   health: ReturnType<typeof healthRoutes>;
   metrics: ReturnType<typeof metricsRoutes>;
   console: ReturnType<typeof consoleRoutes>;
@@ -302,7 +304,7 @@ function stripeRouteMap({ stripe }: RouteHandlers): Routes {
 
 /** Public paths: people's links, documentation and probes. */
 function publicRoutes(
-  { paywall, wallets, docs, guides, assets, health, metrics }: RouteHandlers,
+  { paywall, wallets, home, docs, guides, assets, health, metrics }: RouteHandlers,
 ): Routes {
   const secretParams = ["token"];
   const topUp: Route = {
@@ -318,6 +320,7 @@ function publicRoutes(
     POST: wallets.decideAuthorize,
   };
   return {
+    "/": { GET: home.home },
     "/t/:token": topUp,
     "/a/:token": authorize,
     // Links of older versions.

@@ -55,6 +55,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "upstreams",
   ],
   webhooks: ["config", "deps", "base", "store", "fleet", "projects", "events"],
+  home: ["config", "deps", "base", "pages", "projects"],
   guides: ["config", "deps", "base", "pages"],
   docs: ["config", "deps", "base", "events", "pages"],
   backup: ["config", "deps", "base", "projects"],

@@ -4,7 +4,7 @@ import { printable } from "../base/printable.ts";
 import type { LogFields } from "../deps.ts";
 import type { FormatLine } from "./log.ts";
 
-const widths = { method: 6, what: 24, ms: 6, user: 14, model: 22 };
+const widths = { method: 6, what: 26, ms: 6, user: 14, model: 22 };
 /** Where the lines of a cause begin: below what happened. */
 const indent = " ".repeat(10);
 
@@ -89,7 +89,7 @@ function headOf(
   return `${shown}${paintOf(paints, status)(String(status))}${paints.dim(took)}`;
 }
 
-/** The color of a status; a refusal with a status of success, such as the paywall, is no success. */
+/** The color of a status. A response with a reason, such as the paywall, is no success. */
 function paintOf(paints: Paints, status: number, reason: string | null = null): Paint {
   if (status >= 500) return paints.red;
   if (status >= 400 || reason !== null) return paints.yellow;

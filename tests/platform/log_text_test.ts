@@ -27,7 +27,7 @@ const call: ShownCall = {
 Deno.test("log: people see who called which model, how long it took and what it cost", () => {
   assert.equal(
     lineOf("call", { ...call }),
-    "12:03:11  POST  chat                    200    31 ms  ada            gpt-4o                  $0.00125\n",
+    "12:03:11  POST  chat                      200    31 ms  ada            gpt-4o                  $0.00125\n",
   );
   const refused = { ...call, cost: "0", reason: "insufficient_funds" };
   assert.match(lineOf("call", refused), / 200 +31 ms +ada +gpt-4o +insufficient_funds\n$/);
@@ -74,9 +74,9 @@ Deno.test("log: nothing from outside reaches a terminal as a control or an invis
 });
 
 Deno.test("log: only a terminal that wants colors gets them", () => {
-  assert.doesNotMatch(lineOf("call", { ...call }), /\x1b/); // deno-lint-ignore no-control-regex
+  assert.ok(!lineOf("call", { ...call }).includes("\x1b"));
   const colored = lineOf("call", { ...call }, { color: true });
-  assert.match(colored, /\x1b\[32m200\x1b\[0m/); // deno-lint-ignore no-control-regex
+  assert.ok(colored.includes("\x1b[32m200\x1b[0m"));
 });
 
 Deno.test("log: text is buffered and written as JSON is", async () => {
