@@ -27,7 +27,7 @@ export function benchMetrics(): Promise<Figure[]> {
     sleep: () => Promise.resolve(),
     after: () => () => {},
   };
-  const deps = { metrics, clock, tracing: null };
+  const deps = { metrics, clock, tracing: null, showCall: null };
   const request = metrics.requests("/v1/chat/completions", "POST");
 
   function commit(): void {

@@ -9,6 +9,7 @@ import { adminKey, type Body, createWorld } from "../support/world.ts";
 
 /** Pages for people, and what their scripts call, are not part of the API. */
 const pages = [
+  "/",
   "/t/:token",
   "/a/:token",
   "/topup/:token",
