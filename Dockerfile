@@ -3,13 +3,13 @@ FROM denoland/deno:2.9.6
 
 # Everything is fetched while the image is built; the container starts without a network.
 WORKDIR /app
-COPY deno.json deno.lock main.ts ./
+COPY deno.json imports.json service.lock cli.lock main.ts ./
 COPY src src
 COPY guides guides
-COPY scripts/production_config.ts scripts/farebox.ts scripts/verify_ledger.ts scripts/
+COPY scripts/farebox.ts scripts/verify_ledger.ts scripts/
 COPY scripts/farebox scripts/farebox
-RUN deno run --no-config --allow-read=. --allow-write=deno.json scripts/production_config.ts
-RUN deno cache --frozen=false main.ts scripts/farebox.ts
+RUN deno cache --lock=service.lock --frozen main.ts
+RUN deno cache --lock=cli.lock --frozen scripts/farebox.ts
 
 # The database is the one thing that is written, and belongs to a user who is not root.
 RUN mkdir /data && chown deno:deno /data
@@ -23,4 +23,4 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \
   CMD ["deno", "eval", "const { ok } = await fetch('http://127.0.0.1:8000/readyz'); Deno.exit(ok ? 0 : 1)"]
 
 # As `deno task start` does, from what the image holds alone.
-CMD ["run", "--cached-only", "--v8-flags=--invocation-count-for-turbofan=1000", "--no-prompt", "--no-remote", "--allow-net", "--allow-env", "--allow-read=/app,/data", "--allow-write=/data", "main.ts"]
+CMD ["run", "--cached-only", "--lock=service.lock", "--frozen", "--v8-flags=--invocation-count-for-turbofan=1000", "--no-prompt", "--no-remote", "--allow-net", "--allow-env", "--allow-read=/app,/data", "--allow-write=/data", "main.ts"]

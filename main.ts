@@ -13,12 +13,12 @@ import type { Deps } from "./src/deps.ts";
 import { readEnvFile, readUpstreamsFile } from "./src/platform/env_file.ts";
 import { beatEveryMs } from "./src/fleet/fleet.ts";
 import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
-import { reportStart } from "./src/platform/startup_report.ts";
+import { describeService, reportStart, reportUnpayable } from "./src/platform/startup_report.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
-import { createRealDeps } from "./src/platform/deps.ts";
+import { createRealDeps, isLogForPeople } from "./src/platform/deps.ts";
 import { openStore } from "./src/platform/stores.ts";
 import { copyKey } from "./src/store/keys.ts";
-import { devProject } from "./src/projects/dev_project.ts";
+import { devProject, devRequest } from "./src/projects/dev_project.ts";
 
 /** How often leftovers of dead processes are cleaned up. */
 const sweepEveryMs = 15_000;
@@ -64,12 +64,16 @@ async function main(): Promise<void> {
   await orExit(() => requireWhole(deps));
   await requireSecrets(app, deps);
   const { warning } = store;
-  reportStart(deps, { environment: Deno.env.toObject(), isNew, exposed, warning, say });
+  const forPeople = isLogForPeople(config);
+  const environment = Deno.env.toObject();
+  reportStart(deps, { environment, isNew, exposed, warning, forPeople, say });
   await orExit(() => app.loadCatalogue());
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
   const door = await orExit(() => open(app, deps));
+  app.findUnpayable().then((projects) => reportUnpayable(deps, projects, { forPeople, say }))
+    .catch((error) => deps.log("warn", "checkouts_not_looked_at", errorFields(error)));
   const stopSweeping = repeat(deps, { everyMs: sweepEveryMs, work: () => app.sweep() });
   const stopBeating = repeat(deps, { everyMs: beatEveryMs, work: () => app.beat() });
   const stopPolling = repeat(deps, { everyMs: pollEveryMs, work: () => app.dispatcher.poll() });
@@ -176,15 +180,19 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function printAddress({ dev, host, baseUrl }: Config, port: number): void {
+function printAddress(config: Config, port: number): void {
+  const { dev, host, baseUrl } = config;
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${name}:${port}`;
+  if (isLogForPeople(config)) {
+    const environment = Deno.env.toObject();
+    const facts = { url, environment, devKey: devApiKey, devRequest: devRequest(url) };
+    return say(describeService(config, facts));
+  }
   if (!dev) return say(`Farebox listens on ${url} (public URL: ${baseUrl})`);
   say(`Farebox listens on ${url}, in development with the simulated model and key ${devApiKey}
 Try it:
-  curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
-    -H "Content-Type: application/json" \\
-    -d '{"model":"sandbox/echo","user":"ada","messages":[{"role":"user","content":"Hello"}]}'
+  ${devRequest(url).replaceAll("\n", "\n  ")}
 
 Console: ${url}/console (sign in with ${devApiKey}). Documentation: ${url}/docs
 `);

@@ -22,7 +22,7 @@ try {
   console.log(await server.run("SELECT version()"));
   const tests = positionals.length > 0 ? positionals : ["tests/"];
   const { code } = await new Deno.Command(Deno.execPath(), {
-    args: ["test", "--no-prompt", "-A", "--quiet", ...tests],
+    args: ["test", "--lock=deno.lock", "--frozen", "--no-prompt", "-A", "--quiet", ...tests],
     env: { WORLD_STORE: server.url() },
     stdin: "null",
   }).spawn().status;

@@ -48,7 +48,8 @@ async function run({ language, code }: Snippet): Promise<string> {
 async function tsCommand(code: string): Promise<{ name: string; args: string[] }> {
   const file = `${scratch}/snippet.ts`;
   await Deno.writeTextFile(file, code);
-  return { name: Deno.execPath(), args: ["run", "-A", "--config", `${root}deno.json`, file] };
+  const locked = [`--lock=${root}deno.lock`, "--frozen", "--config", `${root}deno.json`];
+  return { name: Deno.execPath(), args: ["run", "-A", ...locked, file] };
 }
 
 /** Resolves once the service has printed its URL. Throws when it does not. */

@@ -1,10 +1,8 @@
 /**
  * Prints a software bill of materials as CycloneDX 1.6 JSON: every package of deno.lock with its
- * hash and its dependencies. Packages that only tests and scripts use are marked as excluded. The
- * same lock file always gives the same document.
+ * hash and its dependencies. Packages outside of service.lock and cli.lock are marked as excluded:
+ * only tests and scripts use them. The same lock files always give the same document.
  */
-import { usedImports } from "./production_config.ts";
-
 interface LockedPackage {
   integrity?: string;
   dependencies?: string[];
@@ -23,9 +21,10 @@ interface Component {
   keys: string[];
 }
 
-const [config, lockText] = await Promise.all(["deno.json", "deno.lock"].map(readText));
+const [importMap, lockText] = await Promise.all(["imports.json", "deno.lock"].map(readText));
+const runLocks = await Promise.all(["service.lock", "cli.lock"].map(readText));
 const lock: LockFile = JSON.parse(lockText ?? "");
-const { imports }: { imports: Record<string, string> } = JSON.parse(config ?? "");
+const { imports }: { imports: Record<string, string> } = JSON.parse(importMap ?? "");
 const components = componentsOf(lock);
 
 console.log(JSON.stringify(
@@ -38,7 +37,7 @@ console.log(JSON.stringify(
     metadata: {
       component: { type: "application", "bom-ref": "farebox", name: "farebox" },
     },
-    components: await describeComponents(),
+    components: describeComponents(),
     dependencies: describeDependencies(),
   },
   null,
@@ -73,8 +72,8 @@ function purlOf({ name, version }: { name: string; version: string }): string {
   return `pkg:npm/${name.replace("@", "%40")}@${version}`;
 }
 
-async function describeComponents() {
-  const needed = await neededInProduction();
+function describeComponents() {
+  const needed = neededInProduction();
   return [...components].map(([purl, { name, version, keys }]) => {
     const [scope, base] = name.startsWith("@") ? name.split("/") : [undefined, name];
     const { integrity } = lock.npm[keys[0] ?? ""] ?? {};
@@ -128,14 +127,10 @@ function importedPackage(specifier: string): string[] {
   return name && version ? [purlOf({ name, version })].filter((it) => components.has(it)) : [];
 }
 
-/** What the service and the operator's commands import, with everything that those depend on. */
-async function neededInProduction(): Promise<Set<string>> {
-  const root = new URL("../", import.meta.url).pathname;
-  const used = await usedImports(Object.keys(imports), root);
-  const needed = new Set(used.flatMap(importedPackage));
-  // Iterating a set includes what is added during the loop.
-  for (const purl of needed) for (const next of dependenciesOf(purl)) needed.add(next);
-  return needed;
+/** What the service and the operator's commands use. */
+function neededInProduction(): Set<string> {
+  const keys = runLocks.flatMap((text): string[] => Object.keys(JSON.parse(text).npm));
+  return new Set(keys.map((key) => purlOf(parseKey(key))));
 }
 
 /** A stable identifier of the content, in the form of a UUID of version 8 (RFC 9562). */

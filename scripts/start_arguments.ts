@@ -20,6 +20,7 @@ export function startArguments(
     .map((path) => path.replaceAll(",", ",,")).join(",");
   return command.replaceAll('"', "").split(" ").map((arg: string) =>
     arg === "main.ts" ? root + arg : arg
+      .replace("--lock=", `--lock=${root}`)
       .replace("=.,", `=.,${dirname(`${root}main.ts`)},`)
       .replace("$folders", folders)
   );

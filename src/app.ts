@@ -54,6 +54,7 @@ import { createReversalSweep } from "./payments/reversals.ts";
 import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
 import { createReportUnbooked, createUnbookedSweep } from "./payments/unbooked.ts";
+import { findUnpayable } from "./payments/merchant.ts";
 import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createCatalogue } from "./pricing/catalogue.ts";
@@ -110,6 +111,8 @@ export interface App {
   leave(): Promise<void>;
   /** Loads refreshed list prices: before the first request, and then with each sweep. */
   loadCatalogue(): Promise<void>;
+  /** Finds active projects whose users cannot pay. */
+  findUnpayable(): Promise<{ id: string; name: string }[]>;
   /** Checks whether stored secrets can be decrypted, by a sample. */
   probeSecrets(): Promise<Probe>;
   /** Writes increments that are only counted so far: the sweep does, and a clean stop. */
@@ -204,9 +207,9 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     exports: exportRoutes(services),
     backup: backupRoutes(services),
     docs: docsRoutes({ deps, operations: apiDoc }),
+    home: homeRoutes(deps),
     guides: guideRoutes(deps),
     assets: assetRoutes(deps.fonts),
-    home: homeRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(services, load),
     console: consoleRoutes(services),
@@ -216,9 +219,11 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
 /** What a process does besides handling requests. */
 function createUpkeep(
   deps: Deps,
-  { topUsers, refusalReports, requestLog, catalogueRefresh, secrets, fleet, holdSweep }: Services,
+  services: Services,
   sweepers: readonly { sweep(): Promise<void> }[],
 ): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
+  const { topUsers, refusalReports, requestLog, catalogueRefresh, secrets } = services;
+  const { projectCache, fleet, holdSweep } = services;
   const { load: loadCatalogue } = catalogueRefresh;
   const flushCounters = () => topUsers.flush().then(() => deps.committer.flush());
   const lease = createLease(deps, "sweep");
@@ -230,6 +235,7 @@ function createUpkeep(
       if (await lease.take()) await sweepAll();
       else holdSweep.rest();
     },
+    findUnpayable: () => findUnpayable(deps, projectCache),
     probeSecrets: createProbe(deps.kv, secrets),
     beat: fleet.beat,
     async leave() {

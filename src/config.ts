@@ -100,8 +100,9 @@ const schema = z.strictObject({
   WEBHOOK_ALLOW_CIDRS: cidrs.default([]),
   WEBHOOK_USE_PROXY: z.enum(["true", "false"]).default("false"),
   WEBHOOK_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
-  HOME_URL: url.optional(),
   LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
+  LOG_FORMAT: z.enum(["json", "text"]).optional(),
+  HOME_URL: url.optional(),
 });
 
 /** The names of all settings; nothing else in the environment is read. */
@@ -163,9 +164,11 @@ export interface Config {
   };
   /** Ranges of the proxies in front, whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[];
-  /** Where `/` leads in production; null for a plain page. */
-  readonly homeUrl: string | null;
   readonly logLevel: "debug" | "info" | "warn" | "error";
+  /** JSON for programs, or text for people; null for text on a terminal only. */
+  readonly logFormat: "json" | "text" | null;
+  /** Where `/` leads; null for a page of this service. */
+  readonly homeUrl: string | null;
 }
 
 /** Named upstreams and routes for all projects, not yet validated. */
@@ -237,12 +240,18 @@ export function readConfig(
       retentionDays: env.WEBHOOK_RETENTION_DAYS,
     }),
     trustedProxies: env.TRUSTED_PROXIES,
-    homeUrl: env.HOME_URL ?? null,
     logLevel: env.LOG_LEVEL,
+    logFormat: env.LOG_FORMAT ?? null,
+    homeUrl: homeUrlOf(env.HOME_URL, baseUrl),
   });
 }
 
 type Env = z.output<typeof schema>;
+
+function homeUrlOf(homeUrl: string | undefined, baseUrl: string): string | null {
+  if (homeUrl === baseUrl) throw new Error("HOME_URL must not be BASE_URL, whose / leads there");
+  return homeUrl ?? null;
+}
 
 function secretsKeysOf({ SECRETS_KEY: keys }: Env, dev: boolean): string[] {
   if (dev) return keys ?? [devSecretsKey];

@@ -1,4 +1,5 @@
 import type { Clock } from "./base/clock.ts";
+import type { FormatName } from "./base/format_names.ts";
 import type { MakeId } from "./base/ids.ts";
 import type { Config } from "./config.ts";
 import type { Metrics } from "./metrics/metrics.ts";
@@ -15,6 +16,22 @@ export type Log = (
 
 /** Additional fields of a log line; the fields that every line has are excluded. */
 export type LogFields = Record<string, unknown> & { time?: never; level?: never; event?: never };
+
+/** A call of a model, as the log shows it to people. It has no text of the request. */
+export interface ShownCall {
+  endpoint: FormatName;
+  /** The status of the response. */
+  status: number;
+  /** Why it failed or was refused: a code; null where it completed. */
+  reason: string | null;
+  /** Null where the request did not get as far as to name one. */
+  user: string | null;
+  model: string | null;
+  latencyMs: number;
+  /** What was charged, as a decimal string. */
+  cost: string;
+  currency: string;
+}
 
 /** One HTTP request of a webhook, to addresses that have been checked. */
 export interface WebhookHttpRequest {
@@ -131,6 +148,8 @@ export interface Deps {
   /** Copies the database while it is in use; null where it is not a file of this process. */
   takeSnapshot: (() => Promise<Snapshot>) | null;
   log: Log;
+  /** Shows a call of a model to people, at its end; null where the log is for programs. */
+  showCall: ((call: ShownCall) => void) | null;
   /** The guides' markdown by the names of their files, such as "going-live". */
   guides: ReadonlyMap<string, string>;
   /** The fonts of the pages, by the names of their files. */

@@ -201,7 +201,7 @@ function createServe(deps: Deps, load: Load) {
       const startedAt = clock.elapsed();
       const traceId = tracing?.request(request.method, route) ?? undefined;
       let noted: LogFields | undefined;
-      const note = (fields: LogFields) => void (noted = fields);
+      const note = (fields: LogFields) => void (noted = noted ? { ...noted, ...fields } : fields);
       const log = (status: number, fields?: LogFields) => {
         const elapsedMs = clock.elapsed() - startedAt;
         counted.seen(status, elapsedMs);

@@ -35,7 +35,7 @@ export function benchMetrics(): Promise<Figure[]> {
     flush: () => Promise.resolve(),
     idle: () => Promise.resolve(),
   };
-  const deps = { metrics, clock, tracing: null, committer };
+  const deps = { metrics, clock, tracing: null, showCall: null, committer };
   const request = metrics.requests("/v1/chat/completions", "POST");
 
   function commit(): void {

@@ -21,7 +21,7 @@ export interface ClientCase {
   run(trial: Trial): Promise<void>;
 }
 
-const linkOfPaywall = /http:\/\/127\.0\.0\.1:9\/topup\/\S+/;
+const linkOfPaywall = /http:\/\/127\.0\.0\.1:9\/t\/\w+/;
 const wrongKeyMs = 20_000;
 
 interface Begun {

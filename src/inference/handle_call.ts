@@ -72,6 +72,8 @@ async function handleCall(services: InferenceDeps, started: StartedCall): Promis
   const { key, snapshot: { project } } = caller;
   const { about } = started.telemetry;
   about.caller = caller;
+  // Such a call is shown at its end, with what it cost.
+  if (services.deps.showCall) started.incoming.note({ shown: "call" });
   about.user = userBeforeBody(caller, request, started.pathUser);
   const place = services.places.acquire(project.id, key.id);
   try {

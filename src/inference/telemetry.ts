@@ -63,7 +63,7 @@ export class CallTelemetry {
   use: CallUse | null = null;
   readonly #id: string;
   readonly #requestLog: RequestLog;
-  readonly #deps: Pick<Deps, "metrics" | "clock" | "committer">;
+  readonly #deps: Pick<Deps, "metrics" | "clock" | "committer" | "showCall">;
   readonly #startedAt: number;
   readonly #endpoint: FormatName;
   #step: CallStep = "admit";
@@ -74,7 +74,7 @@ export class CallTelemetry {
   #ended = false;
 
   constructor(
-    deps: Pick<Deps, "metrics" | "clock" | "committer" | "tracing">,
+    deps: Pick<Deps, "metrics" | "clock" | "committer" | "tracing" | "showCall">,
     { id, endpoint, startedAt, requestId, requestLog }: StepsOptions,
   ) {
     this.about = { requestId, caller: null, user: null, model: null, stream: false };
@@ -131,12 +131,12 @@ export class CallTelemetry {
     this.span?.end("errorCode" in outcome ? outcome.errorCode : null);
   }
 
-  /** Adds the call to the log of requests, where its project is known. */
+  /** Adds the call to the log of requests, where its project is known, and shows it. */
   #log(outcome: Outcome): void {
     const { caller, ...about } = this.about;
     if (caller === null) return;
     const { key, snapshot: { project } } = caller;
-    const { clock } = this.#deps;
+    const { clock, showCall } = this.#deps;
     const latencyMs = Math.round(clock.elapsed() - this.#startedAt);
     const { usage, firstTokenMs: firstToken, ...use } = this.use ?? unused;
     const firstTokenMs = firstToken && Math.round(firstToken);
@@ -144,11 +144,14 @@ export class CallTelemetry {
     const result = resultOf(outcome);
     // Whoever is being forgotten is not named again.
     if (result.reason === "user_being_forgotten") about.user = null;
-    if (about.model !== null && outcome.kind !== "refused" && outcome.kind !== "replayed") {
-      const { model } = about;
+    const { user, model } = about;
+    if (model !== null && outcome.kind !== "refused" && outcome.kind !== "replayed") {
       const call = { projectId: project.id, model, outcome: result.outcome, latencyMs };
       this.#deps.committer.count(countCallHourly({ ...call, firstTokenMs, at: clock.now() }));
     }
+    const { currency } = project;
+    const { cost } = use;
+    showCall?.({ ...result, endpoint: this.#endpoint, user, model, latencyMs, cost, currency });
     if (requestDaysOf(project) === 0) return;
     this.#requestLog.add(project.id, {
       id: this.#id,

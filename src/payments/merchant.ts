@@ -3,7 +3,7 @@ import { Secret } from "../base/secret.ts";
 import type { Config } from "../config.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
-import { projectKey } from "../store/keys.ts";
+import { projectKey, projectsPrefix } from "../store/keys.ts";
 import { openStripe, type StripeAccount } from "./stripe.ts";
 import type { Deps } from "../deps.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
@@ -31,6 +31,21 @@ export function checkoutKindOf(
   if (mode === "shared" ? own : stripe) return "stripe";
   if (topUp.checkoutUrl !== null) return "own";
   return dev ? "sandbox" : "none";
+}
+
+/** So many projects are looked at: the warning is for operators who have just begun. */
+const lookedAtMax = 200;
+
+/** Finds active projects whose users cannot pay: no Stripe, no checkout of their own. */
+export async function findUnpayable(
+  { kv, config }: Pick<Deps, "kv" | "config">,
+  projectCache: ProjectCache,
+): Promise<Project[]> {
+  const rows = await kv.list({ prefix: projectsPrefix, limit: lookedAtMax });
+  const found = await Promise.all(rows.map(({ key }) => projectCache.current(String(key.at(-1)))));
+  return found.flatMap(({ project }) =>
+    project.status === "active" && checkoutKindOf(config, project) === "none" ? [project] : []
+  );
 }
 
 /** Returns who takes the payments of a project's users. Throws 400 where no one does. */

@@ -11,7 +11,8 @@ import { readProxies } from "../http/proxy.ts";
 import { createMetrics } from "../metrics/metrics.ts";
 import { createTracing, type Tracing } from "../metrics/tracing.ts";
 import { createConnect } from "./connect.ts";
-import { createLog } from "./log.ts";
+import { createJsonLines, createLog } from "./log.ts";
+import { createTextLines } from "./log_text.ts";
 import { createWebhookSender } from "./webhook_sender.ts";
 import { createResolve } from "./resolve.ts";
 import type { Store } from "./stores.ts";
@@ -23,7 +24,7 @@ import { type Bound, guardKv } from "../store/kv.ts";
 export async function createRealDeps(config: Config, store: Store): Promise<Deps> {
   const id = createIds(Date.now, randomFraction);
   const kv = batchReads(guardKv(store.kv, bound), realClock);
-  const log = openLog(config.logLevel);
+  const log = openLog(config);
   const caCerts = await readExtraAuthorities(log);
   const meter = createMetrics();
   const tracing = createTracing();
@@ -46,6 +47,7 @@ export async function createRealDeps(config: Config, store: Store): Promise<Deps
     alarm: store.openAlarm(realClock, log),
     takeSnapshot: store.takeSnapshot,
     log,
+    showCall: isLogForPeople(config) ? showCallIn(log) : null,
     guides: await readGuides(log),
     fonts: await readFonts(log),
     metrics: meter,
@@ -207,9 +209,20 @@ function randomFraction(): number {
   return (pool[poolUsed++] ?? 0) / 2 ** 32;
 }
 
+/** Whether the log is written for people: as set, and otherwise on a terminal. */
+export function isLogForPeople({ logFormat }: Pick<Config, "logFormat">): boolean {
+  return logFormat === null ? Deno.stdout.isTerminal() : logFormat === "text";
+}
+
+function showCallIn(log: Log): Deps["showCall"] {
+  return (call) => log(call.status >= 500 ? "error" : "info", "call", { ...call });
+}
+
 /** Opens the log on standard output; its own problems are reported on standard error. */
-function openLog(least: Config["logLevel"]): Log {
-  const { log, flush } = createLog(least, {
+function openLog(config: Config): Log {
+  const color = Deno.stdout.isTerminal() && !Deno.env.get("NO_COLOR");
+  const format = isLogForPeople(config) ? createTextLines({ color }) : createJsonLines();
+  const { log, flush } = createLog(config.logLevel, {
     clock: realClock,
     write: (bytes) => Deno.stdout.writeSync(bytes),
     complain(text) {
@@ -219,7 +232,7 @@ function openLog(least: Config["logLevel"]): Log {
         // No one is left to report it to.
       }
     },
-  });
+  }, format);
   globalThis.addEventListener("unload", flush);
   return log;
 }

@@ -11,6 +11,18 @@ export interface Outlet {
   complain(text: string): void;
 }
 
+/** One line of the log, before it is written. */
+export interface LogLine {
+  /** In milliseconds since 1970. */
+  now: number;
+  level: string;
+  event: string;
+  fields: LogFields;
+}
+
+/** Formats a line, with its end; an empty text where it is not to be shown. */
+export type FormatLine = (line: LogLine) => string;
+
 const levels = ["debug", "info", "warn", "error"];
 const flushAfterMs = 100;
 /** How soon a slow reader is tried again, and how much is buffered for it. */
@@ -21,14 +33,27 @@ const lineEnd = 10;
 // takes whole lines up to this size completely or not at all (POSIX's PIPE_BUF).
 const pieceBytesMax = 4096;
 
+/** Formats lines as JSON. */
+export function createJsonLines(): FormatLine {
+  let moment = { at: NaN, text: "" };
+  return ({ now, level, event, fields }) => {
+    // Many lines share a millisecond, whose text costs as much as the rest of a line.
+    if (now !== moment.at) moment = { at: now, text: new Date(now).toISOString() };
+    const more = JSON.stringify(fields).slice(1);
+    const comma = more === "}" ? "" : ",";
+    return `{"time":"${moment.text}","level":"${level}","event":"${event}"${comma}${more}\n`;
+  };
+}
+
 /**
- * Writes JSON lines, several at once: a line for each request must not cost a write each. It never
+ * Writes lines, several at once: a line for each request must not cost a write each. It never
  * throws: lines that cannot be written are dropped, and their number is reported by the next line
  * that can. `flush` writes what is buffered.
  */
 export function createLog(
   least: Config["logLevel"],
   { clock, write, complain }: Outlet,
+  format: FormatLine = createJsonLines(),
 ): { log: Log; flush(): void } {
   let lines = "";
   let kept = new Uint8Array();
@@ -37,20 +62,9 @@ export function createLog(
   let complained = false;
   /** Whether the output so far ends with a whole line. */
   let isWhole = true;
-  let moment = { at: NaN, text: "" };
 
-  function lineOf(level: string, event: string, fields: LogFields = {}): string {
-    const more = JSON.stringify(fields).slice(1);
-    const comma = more === "}" ? "" : ",";
-    return `{"time":"${timeText()}","level":"${level}","event":"${event}"${comma}${more}\n`;
-  }
-
-  /** Many lines share a millisecond, whose text costs as much as the rest of a line. */
-  function timeText(): string {
-    const now = clock.now();
-    if (now !== moment.at) moment = { at: now, text: new Date(now).toISOString() };
-    return moment.text;
-  }
+  const lineOf = (level: string, event: string, fields: LogFields = {}): string =>
+    format({ now: clock.now(), level, event, fields });
 
   function plan(ms: number): void {
     if (!planned) clock.after(ms, flush);

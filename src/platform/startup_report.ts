@@ -1,6 +1,7 @@
 import { isPublicHttp } from "../base/host.ts";
 import { type Config, isLoopback } from "../config.ts";
-import type { Deps } from "../deps.ts";
+import { printable } from "../base/printable.ts";
+import type { Deps, Log } from "../deps.ts";
 import { readProxies } from "../http/proxy.ts";
 import { findUnknownVariables } from "./variable_names.ts";
 
@@ -12,6 +13,8 @@ interface StartupFacts {
   exposed: readonly string[];
   /** What the store's own settings put at risk; null where they are sound. */
   warning: string | null;
+  /** Whether the log is text for people, which `say` then has said already. */
+  forPeople: boolean;
   /** Prints a text for people. */
   say(text: string): void;
 }
@@ -20,11 +23,13 @@ interface StartupFacts {
  * Reports at the start, to people and in the log: what is on and off, a database that did not exist
  * before, settings that are missing or unsafe, and variables that look like misspelt settings.
  */
-export function reportStart({ config, log }: Pick<Deps, "config" | "log">, facts: StartupFacts) {
-  const { environment, isNew, exposed, warning, say } = facts;
+export function reportStart(deps: Pick<Deps, "config" | "log">, facts: StartupFacts) {
+  const { config } = deps;
+  const { environment, isNew, exposed, warning, forPeople, say } = facts;
+  const log: Log = forPeople ? () => {} : deps.log;
   const rows = startupRows(config, environment);
   log("info", "starting", { settings: Object.fromEntries(rows) });
-  if (!config.dev) say(`Farebox starts with:\n${startupTable(rows)}`);
+  if (!config.dev && !forPeople) say(`Farebox starts with:\n${startupTable(rows)}`);
   if (isNew && !config.dev) {
     say(`KV_PATH ${config.kvPath} did not exist: a new, empty database is created there`);
   }
@@ -45,6 +50,65 @@ export function reportStart({ config, log }: Pick<Deps, "config" | "log">, facts
     say(`Warning: ${name} is not a setting of Farebox, and has no effect${hint}`);
     log("warn", "unknown_setting", { name, didYouMean });
   }
+}
+
+interface ListeningFacts {
+  /** Where it listens. */
+  url: string;
+  environment: Record<string, string>;
+  /** The key of development, and a first request with it, to paste. */
+  devKey: string;
+  devRequest: string;
+}
+
+/**
+ * Describes the running service to people: where it is, how to sign in, and what is on and off; in
+ * development with a first request to paste.
+ */
+export function describeService(
+  config: Config,
+  { url, environment, devKey, devRequest }: ListeningFacts,
+): string {
+  const base = config.dev ? url : config.baseUrl;
+  const rows: StartupRow[] = [
+    ["mode", config.dev ? "development, for this machine only" : "production"],
+    ["console", `${base}/console (sign in with ${signInKeys(config, devKey)})`],
+    ["docs", `${base}/docs`],
+    ...(config.dev ? devRows(config, devKey) : startupRows(config, environment)),
+  ];
+  const table = startupTable(rows.map(([name, state]) => [name, printable(state)]));
+  const told = `Farebox listens on ${url}\n\n${table}\n`;
+  return config.dev ? `${told}\nTry it:\n  ${devRequest.replaceAll("\n", "\n  ")}\n` : told;
+}
+
+function signInKeys({ dev, adminKey }: Config, devKey: string): string {
+  if (dev) return devKey;
+  return adminKey === null ? "a project's owner key" : "ADMIN_KEY, or a project's owner key";
+}
+
+/** What matters for a first look. */
+function devRows(
+  { kvPath, upstream, upstreams, stripe }: Config,
+  devKey: string,
+): StartupRow[] {
+  return [
+    ["API key", devKey],
+    ["database", kvPath],
+    ["upstream", upstream?.url ?? upstreams?.setting ?? "simulated: the model sandbox/echo"],
+    ["payments", stripe ? "Stripe for wallets; otherwise simulated" : "simulated"],
+  ];
+}
+
+/** Warns of projects whose users have no way to pay. */
+export function reportUnpayable(
+  { log }: Pick<Deps, "log">,
+  projects: readonly { id: string; name: string }[],
+  { forPeople, say }: Pick<StartupFacts, "forPeople" | "say">,
+): void {
+  if (projects.length === 0) return;
+  const names = projects.map(({ name }) => `"${printable(name)}"`).join(", ");
+  say(`Warning: users of ${names} cannot pay: connect Stripe or set a checkout URL in the console`);
+  if (!forPeople) log("warn", "users_cannot_pay", { projects: projects.map(({ id }) => id) });
 }
 
 type StartupRow = [name: string, state: string];

@@ -1,3 +1,4 @@
+import { devApiKey } from "./auth.ts";
 import { createProjectSchema } from "./schema.ts";
 
 /** The project of development. The simulated model is expensive enough that its cost is visible. */
@@ -18,3 +19,10 @@ export const devProject = createProjectSchema.parse({
     },
   },
 });
+
+/** A first request of development, as a command to paste. */
+export function devRequest(url: string): string {
+  return `curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model":"sandbox/echo","user":"ada","messages":[{"role":"user","content":"Hello"}]}'`;
+}

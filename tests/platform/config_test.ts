@@ -43,8 +43,10 @@ const refused: [name: string, values: string[], beside?: Record<string, string>]
   ["WEBHOOK_ALLOW_CIDRS", ["10.0.0.0", "10.0.0.0/33", "::1/129", "all", "10.0.0.0/8/8"]],
   ["WEBHOOK_USE_PROXY", ["yes", "1", "TRUE"]],
   ["WEBHOOK_RETENTION_DAYS", ["0", "3651"]],
-  ["HOME_URL", ["my.app", "ftp://my.app"]],
   ["LOG_LEVEL", ["loud", "INFO", "warning"]],
+  ["LOG_FORMAT", ["xml", "JSON", "pretty"]],
+  ["HOME_URL", ["app.test", "ftp://app.test", "https://app.test/?from=farebox"]],
+  ["HOME_URL", [production.BASE_URL, `${production.BASE_URL}/`]],
 ];
 
 Deno.test("config: an invalid value is refused with its variable's name, and is not repeated", () => {
@@ -118,6 +120,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     trustedProxies: [],
     homeUrl: null,
     logLevel: "info",
+    logFormat: null,
   });
 });
 
@@ -167,8 +170,9 @@ Deno.test("config: given values are used, and frozen", () => {
     WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8, fd00::/8",
     WEBHOOK_USE_PROXY: "true",
     WEBHOOK_RETENTION_DAYS: "7",
-    HOME_URL: "https://my.app",
     LOG_LEVEL: "debug",
+    LOG_FORMAT: "text",
+    HOME_URL: "https://app.test/",
     PATH: "/usr/bin",
     FAREBOX_UNKNOWN: "1",
   }, { dev: false });
@@ -205,8 +209,9 @@ Deno.test("config: given values are used, and frozen", () => {
       retentionDays: 7,
     },
     trustedProxies: [],
-    homeUrl: "https://my.app",
     logLevel: "debug",
+    logFormat: "text",
+    homeUrl: "https://app.test",
   });
   assert.ok(Object.isFrozen(config));
   assert.deepEqual(

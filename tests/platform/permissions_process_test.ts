@@ -41,7 +41,8 @@ Deno.test("permissions: `deno task start` grants the folder of KV_PATH, of the e
   await using folder = await makeFolder();
   const [, grant = ""] = /^folders=\$\(deno (.*?)\)/.exec(tasks.start.command) ?? [];
   const printed = async (env: Record<string, string>, given = grant) => {
-    const args = given.replace("scripts/", `${root}scripts/`).split(" ");
+    const args = given.replace("scripts/", `${root}scripts/`)
+      .replace("--lock=", `--lock=${root}`).split(" ");
     const command = new Deno.Command(Deno.execPath(), { args, cwd: folder.path, env });
     const { stdout } = await command.output();
     return new TextDecoder().decode(stdout).trim();

@@ -47,11 +47,7 @@ Deno.test("token classes: one row, and one line where usage is read and where it
       "  outputTokens: [",
       '  videoInputTokens: ["videoInput", "input"],\n  outputTokens: [',
     );
-    const { imports } = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
-    // Unlike deno.json, an import map lists a package's subpaths.
-    for (const [name, target] of Object.entries<string>({ ...imports })) {
-      imports[`${name}/`] ??= `${target.replace("npm:", "npm:/")}/`;
-    }
+    const { imports } = JSON.parse(await Deno.readTextFile(new URL("imports.json", root)));
     for (const [path, text] of Object.entries(files)) {
       const copy = `${folder}/${path.replaceAll("/", "_")}`;
       await Deno.writeTextFile(copy, text);

@@ -185,6 +185,7 @@ function depsOf(life: Life, around: Surroundings): Deps {
       connectToScript(model.serve(life)),
       clock,
     ),
+    showCall: null,
     takeSnapshot: null,
     alarm: around.queue.alarmOf(life),
     log: (level, event, fields) => {

@@ -31,7 +31,8 @@ export async function commandOf(
   await Deno.writeTextFile(file, code);
   if (language === "python") return [python, file];
   assert.equal(language, "ts", "only these can be run");
-  return [Deno.execPath(), "run", "-A", "--quiet", "--config", `${root}deno.json`, file];
+  const locked = [`--lock=${root}deno.lock`, "--frozen", "--config", `${root}deno.json`];
+  return [Deno.execPath(), "run", "-A", "--quiet", ...locked, file];
 }
 
 /** Runs a snippet against the service at `url`, and compares its output with the documented one. */

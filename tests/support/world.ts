@@ -82,6 +82,7 @@ interface WorldOptions {
   /** Wraps the store, to make it fail. */
   wrapKv?: (kv: Kv) => Kv;
   /** How the database is copied; being in memory, it cannot be by default. */
+  showCall?: Deps["showCall"];
   takeSnapshot?: Deps["takeSnapshot"];
   /** How deliveries are sent; to the scripted subscriber by default. */
   sendWebhook?: Deps["sendWebhook"];
@@ -145,6 +146,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       schedule: (at) => void alarm.asked.push(at),
       onWake: (wake) => void (alarm.ring = wake),
     },
+    showCall: options.showCall ?? null,
     takeSnapshot: options.takeSnapshot ?? null,
     fetch: (url, init) => stripe.answer(new Request(url, init)),
     requestUpstream: createHttpClient(connectToScript({ respond: upstream.answer }), realClock),
