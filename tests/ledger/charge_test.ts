@@ -1,6 +1,6 @@
 import { fromDecimal } from "../../src/base/money.ts";
 import assert from "node:assert/strict";
-import { chatBody, chatPath, checkBooks, storeAsText } from "../support/books.ts";
+import { chatBody, chatPath, checkBooks, moneyAsText } from "../support/books.ts";
 import { settle } from "../support/clock.ts";
 import { chunk, completion, fedStream, usageChunk } from "../support/upstream.ts";
 import { createWorld } from "../support/world.ts";
@@ -52,7 +52,7 @@ Deno.test("charge: the whole balance can be taken, and not a billionth more", as
 Deno.test("charge: beyond the balance it is a 200 whose message contains the link", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1.5");
-  const before = await storeAsText(world);
+  const before = await moneyAsText(world);
   const { status, body } = await world.json(path, { body: { user: "ada", amount: "2" } });
   assert.equal(status, 200);
   const { message, url, ...rest } = body;
@@ -66,17 +66,17 @@ Deno.test("charge: beyond the balance it is a 200 whose message contains the lin
   });
   assert.match(url, /^https:\/\/farebox\.test\/t\//);
   assert.ok(message.includes(url));
-  assert.equal(await storeAsText(world), before, "a refused charge writes nothing");
+  assert.equal(await moneyAsText(world), before, "a refused charge writes nothing");
 });
 
 Deno.test("charge: an unknown user is refused, and gets no account", async () => {
   using world = await createWorld();
-  const before = await storeAsText(world);
+  const before = await moneyAsText(world);
   const { status, body } = await world.json(path, { body: { user: "new", amount: "1" } });
   assert.equal(status, 200);
   assert.equal(body.success, false);
   assert.equal(body.balance, "0");
-  assert.equal(await storeAsText(world), before);
+  assert.equal(await moneyAsText(world), before);
 });
 
 Deno.test("charge: a refused one is not recorded, so its key succeeds after a top-up", async () => {
