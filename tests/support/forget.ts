@@ -45,7 +45,7 @@ export async function rowsNaming(world: World, user: string): Promise<string[]> 
 /** Returns what is stored about one user only, to assert that it stays. */
 export async function rowsAsTextOf(world: World, user: string): Promise<string> {
   const rows = await rowsNaming(world, user);
-  return rows.filter((row) => !/^\["(top_users|requests)"/.test(row)).join("\n");
+  return rows.filter((row) => !/^\["(top_users|requests|(user_)?link)"/.test(row)).join("\n");
 }
 
 /** A user with every kind of stored record, whose every delivery has ended. */
