@@ -77,7 +77,7 @@ export const operatorDefects: readonly Defect[] = [
   {
     name: "archiving emits no event",
     seams: writing((write) => withoutEventsOf("archived", write)),
-    seedsMax: 40,
+    seedsMax: 120,
   },
   {
     name: "redeliveries in progress are not continued",

@@ -28,7 +28,7 @@ export const passkeyDefects: readonly Defect[] = [
       ...write,
       deletes: write.deletes.filter((key) => !is("passkey", "person_passkey")(key)),
     })),
-    seedsMax: 60,
+    seedsMax: 200,
   },
   {
     name: "a lost device is still known when the others were signed out",

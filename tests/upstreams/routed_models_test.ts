@@ -151,7 +151,7 @@ Deno.test("models: of 16 upstreams, dead ones delay one caller for two seconds",
   }
 });
 
-Deno.test("models: 2,000 of 16 upstreams are listed again within 5 ms", async () => {
+Deno.test("models: 2,000 of 16 upstreams are listed again within 10 ms", async () => {
   const names = Array.from({ length: 16 }, (_, index) => `u${index}`);
   using world = await routedWorld({
     upstreams: Object.fromEntries(names.map((name) => [name, { url: `https://${name}.example` }])),
@@ -172,5 +172,5 @@ Deno.test("models: 2,000 of 16 upstreams are listed again within 5 ms", async ()
     least = Math.min(least, performance.now() - began);
     await response.body?.cancel();
   }
-  assert(least < 5, `${least} ms`);
+  assert(least < 10, `${least} ms`);
 });
