@@ -272,6 +272,9 @@ function createSweep(
     createReversalSweep(deps),
     createUnbookedSweep(deps),
     createPendingSweep(deps),
+  ];
+  // Last: what they remove or compute can wait for the others.
+  const sweepPages = [
     createLinkSweep(deps),
     createRequestSweep(deps),
     createPaywalledSweep(deps),
@@ -285,6 +288,7 @@ function createSweep(
     for (const sweepRows of sweepPayments) await sweepRows();
     await trim();
     await sweepMarkers();
+    for (const sweepRows of sweepPages) await sweepRows();
   };
 }
 
