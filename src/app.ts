@@ -2,13 +2,10 @@ import { backupRoutes } from "./backup/routes.ts";
 import { createCountingBudget, createCountingQueue } from "./inference/prompt_counting.ts";
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
-import { sweepStoredResponses } from "./inference/idempotency.ts";
-import { createCacheSweep } from "./inference/response_cache.ts";
-import { createKeptSweep } from "./inference/kept_responses.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
-import { createRefusalReports } from "./inference/refusal_reports.ts";
+import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
 import { createAnsweredConversations } from "./inference/conversations.ts";
-import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
+import { createRunningCalls, type RunningCalls, runningCallsPart } from "./inference/running.ts";
 import { createReasoningModels } from "./upstreams/reasoning.ts";
 import { createTargetHealth } from "./upstreams/target_health.ts";
 import { createUpstreams } from "./upstreams/upstreams.ts";
@@ -24,6 +21,7 @@ import { assetRoutes } from "./pages/assets.ts";
 import { homeRoutes } from "./home/routes.tsx";
 import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
+import { createSweep } from "./sweeps.ts";
 import { createFleet, type Fleet } from "./fleet/fleet.ts";
 import { createLease } from "./fleet/lease.ts";
 import { exportRoutes } from "./export/routes.ts";
@@ -43,17 +41,13 @@ import { createOutboxNotifier } from "./events/outbox_notifier.ts";
 import { createHoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
 import type { MoneyRecorder } from "./ledger/record.ts";
-import { createRequestLog, createRequestSweep } from "./requests/request_log.ts";
+import { createRequestLog } from "./requests/request_log.ts";
 import { requestRoutes } from "./requests/routes.ts";
-import { type Conversion, createConversion, createPaywalledSweep } from "./paywall/conversion.ts";
-import { createUserStatsSweep } from "./ledger/user_stats.ts";
-import { createLinkSweep } from "./paywall/link_codes.ts";
+import { type Conversion, createConversion } from "./paywall/conversion.ts";
 import { createLinks } from "./paywall/links.ts";
-import { createPendingSweep } from "./payments/pending.ts";
-import { createReversalSweep } from "./payments/reversals.ts";
 import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
-import { createReportUnbooked, createUnbookedSweep } from "./payments/unbooked.ts";
+import { createReportUnbooked } from "./payments/unbooked.ts";
 import { findUnpayable } from "./payments/merchant.ts";
 import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
@@ -89,8 +83,6 @@ import { createPasskeys } from "./wallets/passkeys.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
 import { summaryRoutes } from "./summaries/routes.ts";
 import { createTopUsers } from "./summaries/top_users.ts";
-import { createTrim } from "./webhooks/trim.ts";
-import { createMarkerSweep } from "./store/commit.ts";
 
 /** The whole service, without a socket. */
 export interface App {
@@ -142,7 +134,8 @@ async function openServices(outside: Deps) {
   const ledger = openLedger(deps, { projectCache, emit });
   const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
   const requestLog = createRequestLog(deps);
-  const erasers = createErasers(deps, { projectCache, requestLog });
+  const refusalReports = createRefusalReports(deps, emit);
+  const erasers = createErasers(deps, { projectCache, refusalReports, requestLog });
   const conversion = createConversion(deps);
   const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
   outboxNotifier.listen(webhooks.dispatcher.wake);
@@ -156,7 +149,7 @@ async function openServices(outside: Deps) {
     deviceCookies,
     passkeys,
     authorizations: createAuthorizations(deps, commit),
-    refusalReports: createRefusalReports(deps, emit),
+    refusalReports,
     requestLog,
     conversion,
     forget: createForget(deps, { queue: ledger.queue, erasers }),
@@ -165,7 +158,7 @@ async function openServices(outside: Deps) {
     ...webhooks,
     ...openPricing(deps),
     holdSweep: createHoldSweep(deps, ledger.queue),
-    ...openFleet(deps, { holds: ledger.holds, dispatcher: webhooks.dispatcher }),
+    ...openFleet(deps, { ...ledger, ...webhooks, refusalReports }),
     sessions: createSessions({ deps, auth, projectCache }),
     targetHealth: createTargetHealth(deps),
   };
@@ -250,46 +243,18 @@ function createUpkeep(
 /** Joins what the processes of a store count together. */
 function openFleet(
   deps: Deps,
-  { holds, dispatcher }: { holds: Holds; dispatcher: Dispatcher },
+  { holds, dispatcher, refusalReports }: {
+    holds: Holds;
+    dispatcher: Dispatcher;
+    refusalReports: RefusalReports;
+  },
 ): { fleet: Fleet; running: RunningCalls } {
   const fleet = createFleet(deps);
   const running = createRunningCalls(deps, holds);
-  fleet.join("calls", running.part);
+  fleet.join(runningCallsPart, running.part);
+  fleet.join("refusals", refusalReports.part);
   fleet.join("endpoints", dispatcher.part);
   return { fleet, running };
-}
-
-/** Cleans up, one module after the other. */
-function createSweep(
-  deps: Deps,
-  sweepers: readonly { sweep(): Promise<void> }[],
-): () => Promise<void> {
-  const trim = createTrim(deps);
-  const sweepMarkers = createMarkerSweep(deps);
-  const sweepKept = createKeptSweep(deps);
-  const sweepCaches = createCacheSweep(deps);
-  const sweepPayments = [
-    createReversalSweep(deps),
-    createUnbookedSweep(deps),
-    createPendingSweep(deps),
-  ];
-  // Last: what they remove or compute can wait for the others.
-  const sweepPages = [
-    createLinkSweep(deps),
-    createRequestSweep(deps),
-    createPaywalledSweep(deps),
-    createUserStatsSweep(deps),
-  ];
-  return async () => {
-    for (const sweeper of sweepers) await sweeper.sweep();
-    await sweepStoredResponses(deps);
-    await sweepKept();
-    await sweepCaches();
-    for (const sweepRows of sweepPayments) await sweepRows();
-    await trim();
-    await sweepMarkers();
-    for (const sweepRows of sweepPages) await sweepRows();
-  };
 }
 
 function openProjects(deps: Deps, secrets: Secrets) {

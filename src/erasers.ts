@@ -1,5 +1,7 @@
+import { createCallErasers } from "./inference/erase.ts";
 import { createResponseEraser } from "./inference/idempotency.ts";
 import { createKeptErasers } from "./inference/kept_responses.ts";
+import type { RefusalReports } from "./inference/refusal_reports.ts";
 import { createCacheEraser } from "./inference/response_cache.ts";
 import type { Deps } from "./deps.ts";
 import { createUserStatsEraser } from "./ledger/user_stats.ts";
@@ -20,8 +22,9 @@ import { createWebhookErasers } from "./webhooks/erase.ts";
  */
 export function createErasers(
   deps: Deps,
-  { projectCache, requestLog }: {
+  { projectCache, refusalReports, requestLog }: {
     projectCache: ProjectCache;
+    refusalReports: RefusalReports;
     requestLog: Pick<RequestLog, "flush">;
   },
 ): { closed: readonly Eraser[]; open: readonly Eraser[] } {
@@ -35,6 +38,7 @@ export function createErasers(
       createCacheEraser(deps),
       createConnectionEraser({ deps, projectCache }),
       createRequestEraser(deps, requestLog),
+      ...createCallErasers(deps, refusalReports),
     ],
     open: [
       createTopUsersEraser(deps),

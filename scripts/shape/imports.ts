@@ -93,6 +93,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   health: ["deps", "base", "store"],
   not_found: ["config", "base", "pages", "console"],
+  sweeps: [
+    "deps",
+    "store",
+    "ledger",
+    "payments",
+    "paywall",
+    "requests",
+    "inference",
+    "webhooks",
+  ],
   erasers: [
     "deps",
     "store",

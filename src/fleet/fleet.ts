@@ -128,6 +128,11 @@ export function createFleet(
 
 const nameOf = ({ key }: Row) => String(key[1]);
 
+/** Returns what a process's row tells on a subject; null for nothing. */
+export function readTold(row: Row, subject: string): Json {
+  return readRow(row)[subject] ?? null;
+}
+
 function readRow({ value }: Row): JsonObject {
   const row = value ? fromBytes<Json>(value) : null;
   return isObject(row) ? row : {};

@@ -1,5 +1,7 @@
 import { errorFields } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
+import type { FleetPart } from "../fleet/fleet.ts";
 import type { NewEvent } from "../events/event.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
 import { keyText } from "../store/batch.ts";
@@ -20,6 +22,10 @@ export interface RefusalReports {
   report(refusal: RefusalReport): Promise<void>;
   /** Emits what waits for the end of its minute. */
   flush(): Promise<void>;
+  /** Emits it here, and has the other processes emit theirs at their next beat. */
+  flushEverywhere(): Promise<void>;
+  /** What the processes tell each other: how often each has asked for it. */
+  part: FleetPart;
 }
 
 const everyMs = 60_000;
@@ -40,6 +46,8 @@ export function createRefusalReports(
 ): RefusalReports {
   const windows = new Map<string, Window>();
   let isTicking = false;
+  let asked = 0;
+  let heard: ReadonlyMap<string, Json> = new Map();
 
   function tick(): void {
     isTicking = windows.size > 0;
@@ -65,6 +73,8 @@ export function createRefusalReports(
     }
   }
 
+  const flush = () => emitAll([...windows.values()]);
+
   return {
     async report(refusal) {
       const { projectId, user, reason, events } = refusal;
@@ -80,6 +90,18 @@ export function createRefusalReports(
       if (!isTicking) tick();
       await emit(projectId, events(1));
     },
-    flush: () => emitAll([...windows.values()]),
+    flush,
+    async flushEverywhere() {
+      asked++;
+      await flush();
+    },
+    part: {
+      say: () => asked || null,
+      hear(others) {
+        const isAsked = [...others].some(([process, times]) => heard.get(process) !== times);
+        heard = others;
+        if (isAsked) void flush();
+      },
+    },
   };
 }

@@ -64,9 +64,17 @@ export interface RunningCalls {
 }
 
 /** A call in another process, as that has told it. */
-interface ToldCall {
+export interface ToldCall {
   projectId: string;
   view: RunningCallView;
+}
+
+/** The subject on which processes tell each other of their calls. */
+export const runningCallsPart = "calls";
+
+/** Returns the calls that a process has told of, except those it cannot understand. */
+export function readToldCalls(told: Json): ToldCall[] {
+  return isObject(told) && Array.isArray(told.calls) ? told.calls.flatMap(readToldCall) : [];
 }
 
 /** A call that was told; none where it is not understood. */
@@ -188,9 +196,7 @@ export function createRunningCalls(
       const counts = new Map<string, number>();
       for (const told of others.values()) {
         if (!isObject(told)) continue;
-        for (const call of Array.isArray(told.calls) ? told.calls : []) {
-          calls.push(...readToldCall(call));
-        }
+        calls.push(...readToldCalls(told));
         for (const [projectId, count] of numbersOf(told.counts ?? null)) {
           counts.set(projectId, (counts.get(projectId) ?? 0) + count);
         }

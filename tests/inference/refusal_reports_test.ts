@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { chatBody, chatPath } from "../support/books.ts";
+import { ada, forgetWholly, rowsNaming } from "../support/forget.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";
 import { createWorld, type World } from "../support/world.ts";
 
@@ -45,4 +46,16 @@ Deno.test("refusals: paywalls of each user and reason have an event of their own
   assert.deepEqual(await blocked(), [["ada", 1], ["bob", 1]]);
   await world.app.flush();
   assert.deepEqual(await blocked(), [["ada", 1], ["bob", 1], ["ada", 4], ["bob", 4]]);
+});
+
+Deno.test("refusals: those of a user who is erased are reported before, and name no one after", async () => {
+  using world = await createWorld();
+  await subscribe(world, { events: ["request.blocked"] });
+  for (let at = 0; at < 3; at++) await ask(world, ada);
+  await forgetWholly(world);
+  const counts = (await eventsOf(world)).map(([, , count]) => count);
+  assert.deepEqual(counts, [1, 2]);
+  await world.clock.advance(300_000);
+  assert.equal((await eventsOf(world)).length, 2);
+  assert.deepEqual(await rowsNaming(world, ada), []);
 });
