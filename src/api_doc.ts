@@ -1,4 +1,5 @@
 import type { EndpointDocs } from "./base/endpoint_doc.ts";
+import { alertApiDoc } from "./alerts/api_doc.ts";
 import { backupApiDoc } from "./backup/api_doc.ts";
 import { modelsApiDoc } from "./inference/api_doc.ts";
 import { keptApiDoc } from "./inference/kept_api_doc.ts";
@@ -27,6 +28,7 @@ export const apiDoc: EndpointDocs = {
   ...userApiDoc,
   ...summaryApiDoc,
   ...requestApiDoc,
+  ...alertApiDoc,
   ...catalogueApiDoc,
   ...exportApiDoc,
   ...backupApiDoc,

@@ -42,6 +42,8 @@ import { createHoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
 import type { MoneyRecorder } from "./ledger/record.ts";
 import { createRequestLog } from "./requests/request_log.ts";
+import { alertRoutes } from "./alerts/routes.ts";
+import { createAlerts } from "./alerts/alerts.ts";
 import { requestRoutes } from "./requests/routes.ts";
 import { type Conversion, createConversion } from "./paywall/conversion.ts";
 import { createLinks } from "./paywall/links.ts";
@@ -115,11 +117,11 @@ export interface App {
 export async function createApp(outside: Deps): Promise<App> {
   const services = await openServices(outside);
   const { deps, running, admin, dispatcher, targetHealth } = services;
-  const { holdSweep, redelivery, sessions, forget } = services;
+  const { holdSweep, redelivery, sessions, forget, alerts } = services;
   const load = { requests: 0, streams: () => running.streams };
   const routes = routeMap(openHandlers(services, load));
   const { fetch } = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
-  const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth];
+  const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth, alerts];
   const upkeep = createUpkeep(deps, services, sweepers);
   return { fetch, routes, running, admin, dispatcher, ...upkeep };
 }
@@ -156,6 +158,7 @@ async function openServices(outside: Deps) {
     ...createOffers({ links, emit }),
     adminGuard: createAdminGuard(deps.config, auth),
     ...webhooks,
+    alerts: createAlerts({ deps, subscriptions: webhooks.subscriptions, commit }),
     ...openPricing(deps),
     holdSweep: createHoldSweep(deps, ledger.queue),
     ...openFleet(deps, { ...ledger, ...webhooks, refusalReports }),
@@ -197,6 +200,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     catalogue: catalogueRoutes(services),
     summaries: summaryRoutes(services),
     requests: requestRoutes(services),
+    alerts: alertRoutes(services),
     exports: exportRoutes(services),
     backup: backupRoutes(services),
     docs: docsRoutes({ deps, operations: apiDoc }),

@@ -1,9 +1,10 @@
-import { isIP } from "node:net";
 import { z } from "zod";
-import { isObject, type Json, type JsonObject } from "./base/json.ts";
+import { cidrList } from "./base/cidr_list.ts";
 import { chatBodyBytesMax } from "./base/limits.ts";
 import { isPostgres, parsePostgres, withoutPassword } from "./base/postgres_address.ts";
 import { Secret } from "./base/secret.ts";
+import { readSharedUpstreams, type SharedUpstreams } from "./base/shared_upstreams.ts";
+import { parseSmtp, type SmtpAddress } from "./base/smtp_address.ts";
 
 const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(text), {
   error: "must be an http or https URL",
@@ -37,18 +38,6 @@ function base64Length(text: string): number {
   } catch {
     return -1;
   }
-}
-
-const cidrs = z.string().transform((text) => text.split(/[\s,]+/).filter(Boolean)).refine(
-  (list) => list.every(isCidr),
-  { error: "must be ranges such as 10.0.0.0/8 or fd00::/8, separated by commas" },
-);
-
-function isCidr(text: string): boolean {
-  const [net = "", prefix = "", more] = text.split("/");
-  const family = isIP(net);
-  const bits = family === 6 ? 128 : 32;
-  return more === undefined && family !== 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits;
 }
 
 const kvPath = z.string().min(1).refine(
@@ -88,7 +77,7 @@ const schema = z.strictObject({
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   UPSTREAM_EVENT_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
   UPSTREAM_BODY_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
-  TRUSTED_PROXIES: cidrs.default([]),
+  TRUSTED_PROXIES: cidrList.default([]),
   REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),
   BODIES_BYTES_MAX: wholeNumber(chatBodyBytesMax, 10 ** 12 - 1).default(256 * 1024 * 1024),
   SECRETS_KEY: secretsKeys.optional(),
@@ -97,12 +86,16 @@ const schema = z.strictObject({
   WEBHOOK_MAX_ATTEMPTS: wholeNumber(1, 50).default(8),
   WEBHOOK_BACKOFF_BASE_MS: wholeNumber(10, 3_600_000).default(30_000),
   WEBHOOK_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
-  WEBHOOK_ALLOW_CIDRS: cidrs.default([]),
+  WEBHOOK_ALLOW_CIDRS: cidrList.default([]),
   WEBHOOK_USE_PROXY: z.enum(["true", "false"]).default("false"),
   WEBHOOK_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
   LOG_FORMAT: z.enum(["json", "text"]).optional(),
   HOME_URL: url.optional(),
+  SMTP_URL: z.string().min(1).optional(),
+  SMTP_FROM: z.string().regex(/^([^<>\r\n]{0,100}<[^\s@<>]+@[^\s@<>]+>|[^\s@<>]+@[^\s@<>]+)$/, {
+    error: "must be an address such as alerts@my.app or Farebox <alerts@my.app>",
+  }).optional(),
 });
 
 /** The names of all settings; nothing else in the environment is read. */
@@ -169,16 +162,15 @@ export interface Config {
   readonly logFormat: "json" | "text" | null;
   /** Where `/` leads; null for a page of this service. */
   readonly homeUrl: string | null;
+  /** How e-mail is sent; null for not at all. */
+  readonly mail: MailSettings | null;
 }
 
-/** Named upstreams and routes for all projects, not yet validated. */
-interface SharedUpstreams {
-  /** Where they are set. */
-  readonly setting: "UPSTREAMS" | "UPSTREAMS_FILE";
-  /** JSON with the keys of the upstreams. */
-  readonly json: Secret;
-  /** The variables that hold keys. */
-  readonly keyNames: readonly string[];
+/** How e-mail is sent. */
+export interface MailSettings extends Omit<SmtpAddress, "password"> {
+  readonly password: Secret | null;
+  /** An address, with a name or without. */
+  readonly from: string;
 }
 
 // It only protects a laptop's throw-away database, so it may be public.
@@ -243,6 +235,7 @@ export function readConfig(
     logLevel: env.LOG_LEVEL,
     logFormat: env.LOG_FORMAT ?? null,
     homeUrl: homeUrlOf(env.HOME_URL, baseUrl),
+    mail: mailOf(env),
   });
 }
 
@@ -313,45 +306,8 @@ function sharedUpstreamsOf(
   readFile: (path: string) => string,
 ): SharedUpstreams | null {
   if (text && path) throw new Error("UPSTREAMS and UPSTREAMS_FILE must not be set together");
-  if (path) return withKeys("UPSTREAMS_FILE", readFile(path), environment);
-  return text ? withKeys("UPSTREAMS", text, environment) : null;
-}
-
-/** Puts keys in the place of the variables that hold them: `{"env": "NAME"}`. */
-function withKeys(
-  setting: SharedUpstreams["setting"],
-  text: string,
-  environment: Environment,
-): SharedUpstreams {
-  const settings = parsed(setting, text);
-  const keyNames: string[] = [];
-  for (const [name, upstream] of Object.entries(upstreamsIn(settings))) {
-    if (!isObject(upstream)) continue;
-    const at = `${setting}: 'upstreams.${name}.apiKey'`;
-    if (isObject(upstream.apiKey)) {
-      const { env, ...more } = upstream.apiKey;
-      if (typeof env !== "string" || Object.keys(more).length > 0) {
-        throw new Error(`${at} must be a text, or {"env": "NAME"} with a variable's name`);
-      }
-      if (!environment[env]) throw new Error(`${at} names a variable that is not set: '${env}'`);
-      upstream.apiKey = environment[env];
-      keyNames.push(env);
-    }
-    if (String(upstream.apiKey).endsWith("...")) throw new Error(`${at} ${notFilledIn}`);
-  }
-  return { setting, json: secret(JSON.stringify(settings)), keyNames };
-}
-
-function upstreamsIn(settings: Json): JsonObject {
-  return isObject(settings) && isObject(settings.upstreams) ? settings.upstreams : {};
-}
-
-function parsed(setting: string, text: string): Json {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Error(`${setting} must be JSON`);
-  }
+  if (path) return readSharedUpstreams("UPSTREAMS_FILE", readFile(path), environment);
+  return text ? readSharedUpstreams("UPSTREAMS", text, environment) : null;
 }
 
 function stripeOf(env: Env): Config["stripe"] {
@@ -361,6 +317,17 @@ function stripeOf(env: Env): Config["stripe"] {
   }
   if (!secretKey || !webhookSecret) return null;
   return { secretKey: secret(secretKey), webhookSecret: secret(webhookSecret) };
+}
+
+function mailOf({ SMTP_URL: url, SMTP_FROM: from }: Env): MailSettings | null {
+  if (!url !== !from) throw new Error("SMTP_URL and SMTP_FROM must be set together");
+  if (!url || !from) return null;
+  try {
+    const { password, ...address } = parseSmtp(url);
+    return { ...address, password: password === null ? null : secret(password), from };
+  } catch (error) {
+    throw new Error(`SMTP_URL ${error instanceof Error ? error.message : error}`);
+  }
 }
 
 /** Development uses a publicly known key, so it must not be reachable from elsewhere. */

@@ -33,6 +33,16 @@ export interface ShownCall {
   currency: string;
 }
 
+/** One e-mail. */
+export interface Mail {
+  /** Unique; the same when it is sent again after an error, so that clients show it once. */
+  id: string;
+  to: readonly string[];
+  subject: string;
+  text: string;
+  html: string;
+}
+
 /** One HTTP request of a webhook, to addresses that have been checked. */
 export interface WebhookHttpRequest {
   url: URL;
@@ -144,6 +154,8 @@ export interface Deps {
    * arrives.
    */
   sendWebhook(request: WebhookHttpRequest): Promise<WebhookHttpResponse>;
+  /** Sends an e-mail. Rejects where the server does not accept it. Null where it is not set up. */
+  sendMail: ((mail: Mail) => Promise<void>) | null;
   alarm: Alarm;
   /** Copies the database while it is in use; null where it is not a file of this process. */
   takeSnapshot: (() => Promise<Snapshot>) | null;

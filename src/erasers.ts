@@ -1,3 +1,4 @@
+import { createAlertEraser } from "./alerts/erase.ts";
 import { createCallErasers } from "./inference/erase.ts";
 import { createResponseEraser } from "./inference/idempotency.ts";
 import { createKeptErasers } from "./inference/kept_responses.ts";
@@ -45,6 +46,7 @@ export function createErasers(
       ...createLinkErasers(deps),
       createPaywalledEraser(deps),
       createUserStatsEraser(deps),
+      createAlertEraser(deps),
       ...createWebhookErasers(deps),
     ],
   };

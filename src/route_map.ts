@@ -43,6 +43,7 @@ import type { verifyRoutes } from "./verify/routes.ts";
 import type { webhookRoutes } from "./webhooks/routes.ts";
 import type { walletRoutes } from "./wallets/routes.tsx";
 import type { catalogueRoutes } from "./pricing/routes.ts";
+import type { alertRoutes } from "./alerts/routes.ts";
 import type { requestRoutes } from "./requests/routes.ts";
 import type { summaryRoutes } from "./summaries/routes.ts";
 import type { Route, Routes } from "./mount.ts";
@@ -62,6 +63,7 @@ export interface RouteHandlers {
   verify: ReturnType<typeof verifyRoutes>;
   summaries: ReturnType<typeof summaryRoutes>;
   requests: ReturnType<typeof requestRoutes>;
+  alerts: ReturnType<typeof alertRoutes>;
   catalogue: ReturnType<typeof catalogueRoutes>;
   exports: ReturnType<typeof exportRoutes>;
   backup: ReturnType<typeof backupRoutes>;
@@ -248,13 +250,16 @@ function projectRouteMap({ projects }: RouteHandlers): Routes {
 
 /** Paths that need the operator's key. */
 function operatorRoutes(services: RouteHandlers): Routes {
-  const { users, webhooks, verify, summaries, requests, catalogue, exports, backup } = services;
+  const { users, webhooks, verify, summaries, requests, alerts, catalogue, exports, backup } =
+    services;
   return {
     ...projectRouteMap(services),
     "/v1/admin/verify": { GET: verify.verify },
     "/v1/admin/backup": { GET: backup.backup },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
     "/v1/admin/projects/:projectId/requests": { GET: requests.listRequests },
+    "/v1/admin/projects/:projectId/alerts": { GET: alerts.list },
+    "/v1/admin/projects/:projectId/alerts/test-email": { POST: alerts.test },
     "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
     "/v1/admin/catalogue": { GET: catalogue.read, POST: catalogue.refresh },
     "/v1/admin/catalogue/diff": { POST: catalogue.diff },

@@ -22,7 +22,8 @@ export type IdKind =
   | "aud"
   | "cat"
   | "prc"
-  | "rql";
+  | "rql"
+  | "alr";
 
 /** Generates ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;

@@ -14,7 +14,8 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { kindLabels } from "./kind_labels.ts";
 import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { unbookedOfProject, UnbookedPayments } from "./unbooked.tsx";
+import { UnbookedPayments } from "./unbooked.tsx";
+import { unbookedOfProject } from "../payments/unbooked.ts";
 import { addressOf } from "./user.tsx";
 
 const section = "/activity";

@@ -3,7 +3,7 @@ import { Icon } from "../pages/icons.tsx";
 import { checkoutKindOf } from "../payments/merchant.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { OverviewView } from "./overview.tsx";
-import { unbookedOfProject } from "./unbooked.tsx";
+import { unbookedOfProject } from "../payments/unbooked.ts";
 
 /** Something that needs a hand, and where. */
 export interface AttentionItem {

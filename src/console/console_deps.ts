@@ -1,3 +1,4 @@
+import type { Alerts } from "../alerts/alerts.ts";
 import type { RunningCalls } from "../inference/running.ts";
 import type { Deps } from "../deps.ts";
 import type { Fleet } from "../fleet/fleet.ts";
@@ -23,6 +24,7 @@ export interface ConsoleDeps {
   revokeWithMade: RevokeWithMade;
   recorder: MoneyRecorder;
   links: Pick<Links, "topUpUrl">;
+  alerts: Pick<Alerts, "read" | "sendSample">;
   requestLog: Pick<RequestLog, "flush">;
   commit: CommitWithEvents;
   running: RunningCalls;

@@ -52,6 +52,7 @@ const groups: readonly {
     pages: [
       ["/limits", "Limits", "limits"],
       ["/messages", "Messages", "messages"],
+      ["/alerts", "Alerts", "alerts"],
       ["/settings", "Settings", "settings"],
       ["/audit", "Audit trail", "audit"],
     ],

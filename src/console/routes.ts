@@ -1,5 +1,6 @@
 import type { Handler } from "../base/handler.ts";
 import { activityPages } from "./activity.tsx";
+import { alertPages } from "./alerts.tsx";
 import { createAskForKey } from "./ask_for_key.tsx";
 import { auditPage, instanceAuditPage } from "./audit_page.tsx";
 import { deliveriesPage } from "./deliveries.tsx";
@@ -81,6 +82,7 @@ function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDe
   const limits = limitPages(guard, services);
   const upstream = namedFormPages(guard, services, upstreamForm);
   const route = namedFormPages(guard, services, routeForm);
+  const alerts = alertPages(guard, services);
   const messages = messagePages(guard, services);
   const settings = settingPages(guard, services);
   return {
@@ -91,6 +93,8 @@ function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDe
     [`${project}/upstreams/one`]: { GET: upstream.show, POST: upstream.save },
     [`${project}/upstreams/route`]: { GET: route.show, POST: route.save },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },
+    [`${project}/alerts`]: { GET: alerts.show, POST: alerts.save },
+    [`${project}/alerts/test`]: { POST: alerts.test },
     [`${project}/messages`]: { GET: messages.show, POST: messages.save },
     [`${project}/settings`]: { GET: settings.show, POST: settings.save },
     [`${project}/archive`]: { GET: settings.confirmArchive, POST: settings.archive },

@@ -1,22 +1,11 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { fromDecimal } from "../base/money.ts";
 import { unbookedReasons } from "../base/unbooked_reasons.ts";
-import { listUnbooked, type MoneyText, type UnbookedPayment } from "../payments/unbooked.ts";
-import type { Project } from "../projects/schema.ts";
-import type { Kv } from "../store/kv.ts";
+import { type MoneyText, type UnbookedPayment } from "../payments/unbooked.ts";
 import { Badge, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
 
 const shownMax = 20;
 const currencies = new Set(Intl.supportedValuesOf("currency"));
-
-/** Lists the last payments of a project's users that are not booked. */
-export async function unbookedOfProject(
-  kv: Kv,
-  { id, mode }: Project,
-): Promise<UnbookedPayment[]> {
-  if (mode !== "shared") return await listUnbooked(kv, id);
-  return (await listUnbooked(kv, "instance")).filter(({ projectId }) => projectId === id);
-}
 
 /** The last payments that are not booked; nothing where there are none. */
 export function UnbookedPayments({ payments }: { payments: readonly UnbookedPayment[] }) {

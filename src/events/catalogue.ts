@@ -36,6 +36,20 @@ const refusals = z.int().min(1).meta({
   example: 1,
 });
 
+const alert = {
+  alertId: id("alr_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
+  rule: text("errorRate", "The field of `alerts`."),
+  summary: text("12 % of 240 calls of gpt-4o-mini failed.", "A sentence in English."),
+  firedAt: text("2026-01-31T09:30:00.000Z"),
+  subscriptionId: text("sub_01K9Z0C8Q4R7T2V5X8Z1B3D5F7", "The webhook that is failing.").nullable()
+    .meta({ example: null }),
+  checkoutSessionId: text("cs_live_a1b2c3", "The payment that is not booked.").nullable()
+    .meta({ example: null }),
+  model: text("gpt-4o-mini", "The model, where it is about one.").nullable(),
+  externalUserId: text("ada", "The user, where it is about one.").nullable()
+    .meta({ example: null }),
+};
+
 /** Describes an event's data, and when the event happens. */
 const data = <S extends z.ZodRawShape>(when: string, shape: S) =>
   z.object(shape).meta({ description: when });
@@ -207,6 +221,12 @@ export const catalogue = {
       error: text("tls_error: the certificate has expired", "Of the last attempt."),
     },
   ),
+
+  "alert.fired": data("A condition holds that the project's `alerts` watch.", alert),
+  "alert.resolved": data("The condition of an alert no longer holds.", {
+    ...alert,
+    resolvedAt: text("2026-01-31T10:30:00.000Z"),
+  }),
 
   "proxy.request.started": data("A call was admitted and is sent upstream.", request),
   "proxy.request.completed": data("A call completed.", request),

@@ -18,7 +18,7 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
   },
   { title: "Money", guides: ["prices", "usage", "stripe", "shared-wallets", "limits", "fields"] },
   { title: "Upstreams", guides: ["routing", "response-cache"] },
-  { title: "Your own systems", guides: ["events", "webhooks"] },
+  { title: "Your own systems", guides: ["events", "webhooks", "alerts"] },
   { title: "Operating", guides: ["console", "cli", "operations", "upgrading"] },
   {
     title: "Hosting",

@@ -6,6 +6,7 @@ import type { Eraser } from "../store/erase.ts";
 import { eventsPrefix, forgetJobKey } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import { ScanBudget } from "../store/scan.ts";
+import { pseudonymStart } from "./pseudonym.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import { createEntryEraser } from "./erase_entries.ts";
 import {
@@ -82,7 +83,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
   async function begin(request: Parameters<Forget["run"]>[0], by: AuditActor): Promise<ForgetJob> {
     const job: ForgetJob = {
       ...request,
-      pseudonym: `forgotten_${toBase62(randomBytes(16))}`,
+      pseudonym: `${pseudonymStart}${toBase62(randomBytes(16))}`,
       until: await cutOf(request.projectId),
       step: steps[0]?.name ?? "",
       place: null,

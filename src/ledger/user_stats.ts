@@ -3,7 +3,13 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
-import { ownAccountsPrefix, projectsPrefix, userStatsKey, userStatsPrefix } from "../store/keys.ts";
+import {
+  movedKey,
+  ownAccountsPrefix,
+  projectsPrefix,
+  userStatsKey,
+  userStatsPrefix,
+} from "../store/keys.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
 import { listAfter } from "../store/scan.ts";
@@ -201,7 +207,7 @@ function mapOrders<T>(map: (order: UserOrder) => T): Record<UserOrder, T> {
 export function createUserStatsSweep(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  let place: { project: Project; key: Key; after: Key | null } | null = null;
+  let place: { project: Project; key: Key; after: Key | null; moved: string | null } | null = null;
   let collector: ReturnType<typeof createCollector> | null = null;
   let read = 0;
 
@@ -210,7 +216,8 @@ export function createUserStatsSweep(
     const [row] = await listAfter(kv, projectsPrefix, { after, limit: 1 });
     if (!row?.value) return false;
     const project = fromBytes<Project>(row.value);
-    place = { project, key: row.key, after: null };
+    const { version: moved } = await kv.get(movedKey(project.id));
+    place = { project, key: row.key, after: null, moved };
     collector = createCollector(project, clock.now());
     read = 0;
     return true;
@@ -226,8 +233,11 @@ export function createUserStatsSweep(
     if (rows.length === rowsPerRead) return true;
     if (read > liveUsersMax) {
       const value = toBytes(encode(collector.stats()));
-      const sets = [{ key: userStatsKey(place.project.id), value }];
-      await committer.commit({ ...emptyWrite(), sets });
+      const { project: { id }, moved } = place;
+      // What was read may name a user who has been erased since: the next round reads again.
+      const checks = [{ key: movedKey(id), version: moved }];
+      const sets = [{ key: userStatsKey(id), value }];
+      await committer.commit({ ...emptyWrite(), checks, sets });
     }
     return false;
   }

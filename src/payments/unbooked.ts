@@ -4,6 +4,7 @@ import { fromBytes, isObject, toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
 import type { UnbookedReason } from "../base/unbooked_reasons.ts";
 import type { Deps } from "../deps.ts";
+import type { Project } from "../projects/schema.ts";
 import { keyOperation } from "../ledger/key_issuer.ts";
 import {
   allUnbookedPaymentsPrefix,
@@ -156,6 +157,15 @@ export async function listUnbooked(kv: Kv, merchantId: string): Promise<Unbooked
   const rows = await kv.list({ prefix: unbookedPaymentsPrefix(merchantId), limit: listedMax });
   return rows.flatMap(({ value }) => (value ? [fromBytes<UnbookedPayment>(value)] : []))
     .sort((a, b) => b.lastAt - a.lastAt);
+}
+
+/** Lists the last payments of a project's users that are not booked. */
+export async function unbookedOfProject(
+  kv: Kv,
+  { id, mode }: Project,
+): Promise<UnbookedPayment[]> {
+  if (mode !== "shared") return await listUnbooked(kv, id);
+  return (await listUnbooked(kv, "instance")).filter(({ projectId }) => projectId === id);
 }
 
 /** Drops reports about payments that were never booked. */

@@ -13,6 +13,7 @@ import { createTracing, type Tracing } from "../metrics/tracing.ts";
 import { createConnect } from "./connect.ts";
 import { createJsonLines, createLog } from "./log.ts";
 import { createTextLines } from "./log_text.ts";
+import { openMailer } from "./mailer.ts";
 import { createWebhookSender } from "./webhook_sender.ts";
 import { createResolve } from "./resolve.ts";
 import type { Store } from "./stores.ts";
@@ -44,6 +45,7 @@ export async function createRealDeps(config: Config, store: Store): Promise<Deps
     requestUpstream: openHttpClient(tracing),
     resolve: createResolve(lookUp, realClock),
     sendWebhook: openWebhookSender(config, { tracing, caCerts }),
+    sendMail: openMailer(config),
     alarm: store.openAlarm(realClock, log),
     takeSnapshot: store.takeSnapshot,
     log,

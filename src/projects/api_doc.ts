@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idOf, pageQuery } from "../base/fields.ts";
+import { noAlerts } from "./alerts_schema.ts";
 import { noBrand } from "./brand_schema.ts";
 import { noResponseCache } from "./response_cache_schema.ts";
 import {
@@ -45,6 +46,7 @@ const project = {
   responseCache: noResponseCache,
   requestLogDays: 30,
   brand: noBrand,
+  alerts: noAlerts,
   userSource: "any",
   userHeader: null,
   maxOutputTokens: 16_384,

@@ -6,6 +6,7 @@ import { userIdCharsMax } from "../base/limits.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
+import { type AlertSettings, alertsSchema } from "./alerts_schema.ts";
 import { brandSchema, type ProjectBrand } from "./brand_schema.ts";
 import { responseCacheSchema, type ResponseCacheSettings } from "./response_cache_schema.ts";
 import {
@@ -209,6 +210,7 @@ const settings = {
   }),
   topUp: topUpSchema,
   brand: brandSchema,
+  alerts: alertsSchema,
   stripe: stripeSchema.nullable().meta({ description: "Your Stripe account." }),
   trialCredits: moneyDecimal("Granted to each user once, with their first operation."),
   lowBalance: moneyDecimal("A response that leaves less than this ends with a warning.").nullable(),
@@ -241,6 +243,7 @@ export const createProjectSchema = z.strictObject({
   messages: settings.messages.default({}),
   topUp: settings.topUp.prefault({}),
   brand: settings.brand.prefault({}),
+  alerts: settings.alerts.prefault({}),
   stripe: settings.stripe.default(null),
   trialCredits: settings.trialCredits.default("0"),
   lowBalance: settings.lowBalance.default(null),
@@ -316,6 +319,7 @@ export interface Project extends
     | "responseCache"
     | "requestLogDays"
     | "brand"
+    | "alerts"
     | "stripe"
     | "topUp"
   > {
@@ -331,6 +335,8 @@ export interface Project extends
   requestLogDays?: number;
   /** Absent in rows of older versions. */
   brand?: ProjectBrand;
+  /** Absent in rows of older versions. */
+  alerts?: AlertSettings;
   stripe: StripeKeys | null;
   topUp: TopUpSettings;
   status: "active" | "archived";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idOf, nextCursor, time } from "../base/fields.ts";
+import { noAlerts } from "./alerts_schema.ts";
 import { noBrand } from "./brand_schema.ts";
 import { noResponseCache } from "./response_cache_schema.ts";
 import { upstreamObject, type UpstreamSettings } from "./upstream_schema.ts";
@@ -73,6 +74,7 @@ export function viewProject(project: Project): ProjectView {
     responseCache: noResponseCache,
     requestLogDays: 30,
     brand: noBrand,
+    alerts: noAlerts,
     ...rest,
     stripe: stripe && { secretKey: "set", webhookSecret: "set" },
     upstream: upstream && viewUpstream(upstream),

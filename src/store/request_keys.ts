@@ -51,6 +51,11 @@ export const paywalledUserPrefix = (projectId: string, user: string): Key => [
 /** All users who were refused. */
 export const paywalledPrefix: Key = ["paywalled"];
 
+/** A project's alerts: those that fire, and the last resolved ones. Written by the sweep. */
+export const alertsKey = (projectId: string): Key => ["alerts", projectId];
+/** Those of all projects. */
+export const alertsPrefix: Key = ["alerts"];
+
 /** Statistics of a project's users. Written by the sweep once it has read all of them. */
 export const userStatsKey = (projectId: string): Key => ["user_stats", projectId];
 /** Those of all projects. */

@@ -152,7 +152,8 @@ async function keepResponse(world: World): Promise<string> {
 async function prepare({ project = {}, before }: Given): Promise<{ world: World; ids: Ids }> {
   const world = await createWorld({
     env: { ...env, METRICS_TOKEN: metricsToken },
-    project: { pricing, ...project },
+    project: { pricing, alerts: { emails: ["owner@my.app"] }, ...project },
+    sendMail: () => Promise.resolve(),
   });
   const ids: Ids = { projectId: world.projectId, user: "ada", model: "gpt-4o-mini" };
   if (project.mode !== "shared") {

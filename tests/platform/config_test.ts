@@ -46,6 +46,13 @@ const refused: [name: string, values: string[], beside?: Record<string, string>]
   ["LOG_LEVEL", ["loud", "INFO", "warning"]],
   ["LOG_FORMAT", ["xml", "JSON", "pretty"]],
   ["HOME_URL", ["app.test", "ftp://app.test", "https://app.test/?from=farebox"]],
+  ["SMTP_URL", ["smtp.my.app", "http://smtp.my.app", "smtp://user@smtp.my.app", "smtp://h/path"], {
+    SMTP_FROM: "a@b",
+  }],
+  ["SMTP_URL", ["smtp://u:p@h?tls=off", "smtp://u:%zz@h"], { SMTP_FROM: "a@b" }],
+  ["SMTP_FROM", ["alerts", "Farebox alerts@my.app", "a@b\r\nBcc: c@d"], {
+    SMTP_URL: "smtp://mail.test",
+  }],
   ["HOME_URL", [production.BASE_URL, `${production.BASE_URL}/`]],
 ];
 
@@ -119,6 +126,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     },
     trustedProxies: [],
     homeUrl: null,
+    mail: null,
     logLevel: "info",
     logFormat: null,
   });
@@ -173,6 +181,8 @@ Deno.test("config: given values are used, and frozen", () => {
     LOG_LEVEL: "debug",
     LOG_FORMAT: "text",
     HOME_URL: "https://app.test/",
+    SMTP_URL: "smtp://farebox:p%40ss@smtp.test",
+    SMTP_FROM: "Farebox <alerts@app.test>",
     PATH: "/usr/bin",
     FAREBOX_UNKNOWN: "1",
   }, { dev: false });
@@ -212,6 +222,14 @@ Deno.test("config: given values are used, and frozen", () => {
     logLevel: "debug",
     logFormat: "text",
     homeUrl: "https://app.test",
+    mail: {
+      host: "smtp.test",
+      port: 587,
+      implicitTls: false,
+      user: "farebox",
+      password: new Secret("p@ss"),
+      from: "Farebox <alerts@app.test>",
+    },
   });
   assert.ok(Object.isFrozen(config));
   assert.deepEqual(

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { noResponseCache } from "../../src/projects/response_cache_schema.ts";
+import { noAlerts } from "../../src/projects/alerts_schema.ts";
 import { noBrand } from "../../src/projects/brand_schema.ts";
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { Secret } from "../../src/base/secret.ts";
@@ -47,6 +48,7 @@ Deno.test("projects: creating one returns its settings and a first key", async (
     responseCache: noResponseCache,
     requestLogDays: 30,
     brand: noBrand,
+    alerts: noAlerts,
     topUpUrl: null,
     userSource: "any",
     userHeader: null,

@@ -187,6 +187,7 @@ function depsOf(life: Life, around: Surroundings): Deps {
     ),
     showCall: null,
     takeSnapshot: null,
+    sendMail: null,
     alarm: around.queue.alarmOf(life),
     log: (level, event, fields) => {
       if (!life.dead) around.log(life.name, level, event, fields);

@@ -83,6 +83,8 @@ interface WorldOptions {
   wrapKv?: (kv: Kv) => Kv;
   /** How the database is copied; being in memory, it cannot be by default. */
   showCall?: Deps["showCall"];
+  /** How e-mail is sent; not at all by default. */
+  sendMail?: Deps["sendMail"];
   takeSnapshot?: Deps["takeSnapshot"];
   /** How deliveries are sent; to the scripted subscriber by default. */
   sendWebhook?: Deps["sendWebhook"];
@@ -131,17 +133,13 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const deps: Deps = {
     config,
     kv,
-    committer: createCommitter({
-      kv,
-      newBatchId: () => id("batch"),
-      clock,
-      meter,
-    }),
+    committer: createCommitter({ kv, newBatchId: () => id("batch"), clock, meter }),
     clock,
     id,
     randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
     resolve: subscriber.resolve,
     sendWebhook: options.sendWebhook ?? subscriber.post,
+    sendMail: options.sendMail ?? null,
     alarm: {
       schedule: (at) => void alarm.asked.push(at),
       onWake: (wake) => void (alarm.ring = wake),

@@ -1,0 +1,212 @@
+import { ApiError, badRequest, errorFields } from "../base/errors.ts";
+import { fromBytes } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+import { noAlerts } from "../projects/alerts_schema.ts";
+import type { CommitWithEvents } from "../projects/commit_with_events.ts";
+import type { Project } from "../projects/schema.ts";
+import { attemptsToWrite } from "../store/backoff.ts";
+import { alertsKey, movedKey, projectsPrefix } from "../store/keys.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
+import { listAfter } from "../store/scan.ts";
+import {
+  type Alert,
+  alertRules,
+  type AlertState,
+  decodeAlerts,
+  encodeAlerts,
+  type MailState,
+} from "./alert.ts";
+import { alertEvents, evaluate } from "./evaluate.ts";
+import { findConditions, type FindServices, isWatched } from "./find.ts";
+import { alertMail, sampleMail } from "./mail.tsx";
+
+/** Notifies owners of conditions that their projects watch. */
+export interface Alerts {
+  /**
+   * Checks the conditions of all projects once a minute, a bounded part at each call, and begins to
+   * send e-mails. Events and the state of alerts are one write.
+   */
+  sweep(): Promise<void>;
+  /** A project's alerts. */
+  read(projectId: string): Promise<AlertState>;
+  /** Sends an e-mail to the addresses of a project. Throws 400, or 502 with the server's reason. */
+  sendSample(project: Project): Promise<void>;
+}
+
+const minuteMs = 60_000;
+const roundMs = minuteMs;
+const projectsPerSweep = 50;
+/** An e-mail of a project is followed by the next one no sooner. */
+const mailEveryMs = 15 * minuteMs;
+const mailRetryMs = { first: minuteMs, most: 60 * minuteMs };
+/** An alert that fired and was resolved before an e-mail went out is told for so long. */
+const oldNewsMs = 2 * 60 * minuteMs;
+const errorCharsMax = 200;
+const samplesMax = 1_000;
+
+interface AlertServices extends Omit<FindServices, "deps"> {
+  deps: Pick<
+    Deps,
+    "kv" | "committer" | "clock" | "id" | "log" | "config" | "sendMail" | "randomBytes"
+  >;
+  commit: CommitWithEvents;
+}
+
+/** Creates the alerts of all projects. */
+export function createAlerts(services: AlertServices): Alerts {
+  const { deps, commit } = services;
+  const { kv, clock, id: makeId, log } = deps;
+  let after: Key | null = null;
+  let roundAt = -Infinity;
+  let mailing: Promise<void> | null = null;
+  /** When a project last sent a test e-mail. */
+  const samples = new Map<string, number>();
+
+  async function nextProjects(): Promise<Project[]> {
+    if (after === null) {
+      if (clock.elapsed() - roundAt < roundMs) return [];
+      roundAt = clock.elapsed();
+    }
+    const rows = await listAfter(kv, projectsPrefix, { after, limit: projectsPerSweep });
+    after = rows.length < projectsPerSweep ? null : rows.at(-1)?.key ?? null;
+    return rows.flatMap(({ value }) => value ? [fromBytes<Project>(value)] : []);
+  }
+
+  /** Checks a project's conditions. Returns its alerts. */
+  async function check(projectId: string): Promise<AlertState> {
+    let latest: AlertState | null = null;
+    await commit(projectId, async (project) => {
+      const keys = [alertsKey(projectId), movedKey(projectId)] as const;
+      const [row, moved] = await kv.getMany(keys);
+      const state = decodeAlerts(row?.value);
+      latest = state;
+      const findings = await findConditions(services, project);
+      const evaluation = evaluate(state, findings, { now: clock.now(), id: makeId });
+      if (!evaluation) return null;
+      latest = evaluation.state;
+      return {
+        write: {
+          ...emptyWrite(),
+          // A user who was erased since is named by none of them.
+          checks: [
+            { key: keys[0], version: row?.version ?? null },
+            { key: keys[1], version: moved?.version ?? null },
+          ],
+          sets: [{ key: keys[0], value: encodeAlerts(evaluation.state) }],
+        },
+        events: alertEvents(evaluation),
+      };
+    });
+    return latest ?? decodeAlerts(null);
+  }
+
+  /** Changes how a project's e-mails went, and which alerts they told of. */
+  async function recordMail(
+    projectId: string,
+    change: (state: AlertState) => AlertState,
+  ): Promise<void> {
+    const key = alertsKey(projectId);
+    for await (const _ of attemptsToWrite(deps)) {
+      const { value, version } = await kv.get(key);
+      if (!value) return;
+      const sets = [{ key, value: encodeAlerts(change(decodeAlerts(value))) }];
+      const write = { ...emptyWrite(), checks: [{ key, version }], sets };
+      if ((await deps.committer.commit(write)) !== null) return;
+    }
+  }
+
+  async function mail(project: Project, state: AlertState): Promise<void> {
+    const { sendMail, config: { baseUrl } } = deps;
+    const to = (project.alerts ?? noAlerts).emails;
+    const news = untold(state, clock.now());
+    if (!sendMail || to.length === 0 || news.length === 0) return;
+    if (clock.now() < state.mail.nextAt) return;
+    let error: string | null = null;
+    try {
+      await sendMail(alertMail({ project, baseUrl, to }, news));
+    } catch (cause) {
+      error = messageOf(cause);
+      log("warn", "alert_mail_failed", { project: project.id, ...errorFields(cause) });
+    }
+    const told = new Map(news.map(({ id, resolvedAt }) => [id, resolvedAt]));
+    await recordMail(project.id, ({ alerts, mail }) => ({
+      alerts: error === null ? alerts.map((alert) => marked(alert, told)) : alerts,
+      mail: afterMail(mail, error, clock.now()),
+    }));
+  }
+
+  return {
+    async sweep() {
+      const due: [Project, AlertState][] = [];
+      const projects = await nextProjects();
+      const rows = await kv.getMany(projects.map(({ id }) => alertsKey(id)));
+      for (const [at, project] of projects.entries()) {
+        const settings = project.alerts ?? noAlerts;
+        const isIdle = !rows[at]?.value && !alertRules.some((rule) => isWatched(settings, rule));
+        if (isIdle || project.status === "archived") continue;
+        await check(project.id).then((state) => due.push([project, state])).catch((error) =>
+          log("warn", "alerts_not_checked", { project: project.id, ...errorFields(error) })
+        );
+      }
+      // A mail server that is slow must not delay the other sweeps.
+      mailing ??= (async () => {
+        for (const [project, state] of due) await mail(project, state);
+      })().catch((error) => log("warn", "alert_mail_not_recorded", errorFields(error)))
+        .finally(() => mailing = null);
+    },
+    async read(projectId) {
+      return decodeAlerts((await kv.get(alertsKey(projectId))).value);
+    },
+    async sendSample(project) {
+      const { sendMail, config: { baseUrl } } = deps;
+      const to = (project.alerts ?? noAlerts).emails;
+      if (to.length === 0) {
+        throw badRequest("alerts.emails", "The project's alerts name no e-mail address.");
+      }
+      if (!sendMail) {
+        const message = "This server sends no e-mail: SMTP_URL and SMTP_FROM are not set.";
+        throw badRequest(null, message, "mail_not_configured");
+      }
+      const sampledAt = samples.get(project.id) ?? -Infinity;
+      if (clock.elapsed() - sampledAt < minuteMs) {
+        const message = "The last test e-mail was sent less than a minute ago.";
+        throw badRequest(null, message, "mail_too_often");
+      }
+      if (samples.size >= samplesMax) samples.clear();
+      samples.set(project.id, clock.elapsed());
+      try {
+        await sendMail(sampleMail({ project, baseUrl, to }, makeId("alr")));
+      } catch (cause) {
+        const message = `The mail server did not accept the e-mail: ${messageOf(cause)}`;
+        throw new ApiError(502, { message, code: "mail_failed", cause });
+      }
+    },
+  };
+}
+
+/** The alerts of which recipients have yet to be told. */
+function untold({ alerts }: AlertState, now: number): Alert[] {
+  return alerts.filter(({ mailed, resolvedAt }) => {
+    if (resolvedAt === null) return mailed === "nothing";
+    return mailed === "fired" || mailed === "nothing" && now - resolvedAt < oldNewsMs;
+  });
+}
+
+/** An alert after an e-mail that told of it as it was then. */
+function marked(alert: Alert, told: ReadonlyMap<string, number | null>): Alert {
+  const resolvedAt = told.get(alert.id);
+  if (resolvedAt === undefined) return alert;
+  return { ...alert, mailed: resolvedAt === null ? "fired" : "resolved" };
+}
+
+function afterMail(mail: MailState, error: string | null, now: number): MailState {
+  if (error === null) {
+    return { nextAt: now + mailEveryMs, sentAt: now, failures: 0, error: null };
+  }
+  const waitMs = Math.min(mailRetryMs.most, mailRetryMs.first * 2 ** Math.min(mail.failures, 10));
+  return { ...mail, nextAt: now + waitMs, failures: mail.failures + 1, error };
+}
+
+function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, errorCharsMax);
+}

@@ -1,0 +1,117 @@
+import { formatAmount, fromDecimal } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import { pseudonymStart } from "../ledger/pseudonym.ts";
+import { readUserStats } from "../ledger/user_stats.ts";
+import { unbookedOfProject } from "../payments/unbooked.ts";
+import { type AlertSettings, noAlerts } from "../projects/alerts_schema.ts";
+import type { Project } from "../projects/schema.ts";
+import { readSummary } from "../summaries/summary.ts";
+import type { Subscriptions } from "../webhooks/subscriptions.ts";
+import { type AlertRule, alertRules, type Finding } from "./alert.ts";
+
+/** What the conditions are read from. */
+export interface FindServices {
+  deps: Pick<Deps, "kv" | "clock">;
+  subscriptions: Pick<Subscriptions, "list">;
+}
+
+type Find = (
+  services: FindServices,
+  project: Project,
+  settings: AlertSettings,
+) => Promise<Finding[]>;
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+/** The conditions of one rule that hold at once; further ones are not looked at. */
+const findingsMax = 100;
+
+/** Whether a project watches a condition. */
+export function isWatched(settings: AlertSettings, rule: AlertRule): boolean {
+  return Boolean(settings[rule]);
+}
+
+/** Returns the conditions of a project that hold now, of those that it watches. */
+export async function findConditions(
+  services: FindServices,
+  project: Project,
+): Promise<Finding[]> {
+  const settings = project.alerts ?? noAlerts;
+  const watched = alertRules.filter((rule) => isWatched(settings, rule));
+  const found = await Promise.all(
+    watched.map((rule) => finders[rule](services, project, settings)),
+  );
+  return found.flatMap((findings) => findings.slice(0, findingsMax));
+}
+
+const finders: Readonly<Record<AlertRule, Find>> = {
+  async webhookFailing({ deps: { clock }, subscriptions }, { id }, { webhookFailing }) {
+    const since = clock.now() - (webhookFailing?.afterMinutes ?? 0) * minuteMs;
+    return (await subscriptions.list(id, "active")).flatMap(({ id, url, failingSince }) => {
+      if (failingSince === undefined || Date.parse(failingSince) > since) return [];
+      const summary = `The webhook to ${new URL(url).host} is failing.`;
+      return [{ rule: "webhookFailing", about: { subscriptionId: id }, summary }];
+    });
+  },
+
+  async paymentNotBooked({ deps: { kv } }, project) {
+    const payments = await unbookedOfProject(kv, project);
+    const signed = payments.filter(({ isSigned }) => isSigned).map(({ sessionId, paid }) => ({
+      rule: "paymentNotBooked" as const,
+      about: { sessionId },
+      summary: paid === null
+        ? "A payment is not booked."
+        : `A payment of ${paid.amount} ${paid.currency.toUpperCase()} is not booked.`,
+    }));
+    // Anyone can send these, so they are one alert.
+    if (signed.length === payments.length) return signed;
+    const summary = "Payments were reported with a signature that does not fit the signing secret.";
+    return [...signed, { rule: "paymentNotBooked", about: {}, summary }];
+  },
+
+  async errorRate({ deps: { kv, clock } }, { id }, { errorRate }) {
+    const { percent: most = 100, calls: least = 1 } = errorRate ?? {};
+    const now = clock.now();
+    const { calls } = await readSummary(kv, id, { from: now - hourMs, to: now + 1 });
+    return [...calls].flatMap(([model, { calls, failed }]) => {
+      if (calls < least || failed * 100 < calls * most) return [];
+      const percent = Math.round((failed / calls) * 100);
+      const summary = `${percent} % of ${calls} calls of ${model} failed.`;
+      return [{ rule: "errorRate", about: { model }, summary }];
+    });
+  },
+
+  async negativeMargin({ deps: { kv, clock } }, { id, currency }) {
+    const now = clock.now();
+    const { models } = await readSummary(kv, id, { from: now - 24 * hourMs, to: now + 1 });
+    return models.filter(({ margin }) => margin < 0n).map(({ model, margin }) => ({
+      rule: "negativeMargin",
+      about: { model },
+      summary: `${model} has a margin of ${formatAmount(margin)} ${currency.toUpperCase()}.`,
+    }));
+  },
+
+  async userBalance({ deps }, project, { userBalance }) {
+    const stats = await readUserStats(deps, project);
+    const least = userBalance && fromDecimal(userBalance.below);
+    if (stats === null || least === null) return [];
+    const currency = project.currency.toUpperCase();
+    return stats.first.low.filter(({ user, balance }) =>
+      balance < least && !user.startsWith(pseudonymStart)
+    ).map(({ user, balance }) => ({
+      rule: "userBalance",
+      about: { user },
+      summary: `A user’s balance is ${formatAmount(balance)} ${currency}.`,
+    }));
+  },
+
+  async totalBalance({ deps }, project, { totalBalance }) {
+    const stats = await readUserStats(deps, project);
+    const least = totalBalance && fromDecimal(totalBalance.below);
+    if (stats === null || least === null || stats.owed >= least) return [];
+    const summary = `The balances of all users are ${
+      formatAmount(stats.owed)
+    } ${project.currency.toUpperCase()}.`;
+    return [{ rule: "totalBalance", about: {}, summary }];
+  },
+};

@@ -1,0 +1,2 @@
+/** How the random name of an erased user begins. */
+export const pseudonymStart = "forgotten_";

@@ -1,0 +1,54 @@
+import { type Config, isLoopback, type MailSettings } from "../config.ts";
+import type { Mail } from "../deps.ts";
+
+const connectMs = 10_000;
+const silenceMs = 15_000;
+
+/** Returns how e-mail is sent; null where it is not set up. Nothing connects before the first. */
+export function openMailer(
+  { mail: settings, baseUrl }: Pick<Config, "mail" | "baseUrl">,
+): ((mail: Mail) => Promise<void>) | null {
+  if (settings === null) return null;
+  const ownHost = new URL(baseUrl).hostname;
+  const transport = once(() => openTransport(settings, ownHost));
+  return async ({ id, ...mail }) => {
+    const { from } = settings;
+    await (await transport()).sendMail({
+      ...mail,
+      to: [...mail.to],
+      from,
+      messageId: `<${id}@${domainOf(from)}>`,
+      // Out-of-office answers to a machine help no one (RFC 3834).
+      headers: { "Auto-Submitted": "auto-generated" },
+    });
+  };
+}
+
+/** The library is loaded only where mail is sent. */
+async function openTransport(settings: MailSettings, ownHost: string) {
+  const { createTransport } = await import("nodemailer");
+  const { host, port, implicitTls, user, password } = settings;
+  return createTransport({
+    host,
+    port,
+    secure: implicitTls,
+    // A password is never sent in the clear to another machine.
+    requireTLS: user !== null && !isLoopback(host),
+    ...(user === null ? {} : { auth: { user, pass: password?.reveal() ?? "" } }),
+    name: ownHost,
+    connectionTimeout: connectMs,
+    greetingTimeout: connectMs,
+    socketTimeout: silenceMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+}
+
+function domainOf(address: string): string {
+  return /@([^\s<>]+?)>?$/.exec(address)?.[1] ?? "localhost";
+}
