@@ -13,7 +13,7 @@ export function openMailer(
   const transport = once(() => openTransport(settings, ownHost));
   return async ({ id, ...mail }) => {
     const { from } = settings;
-    await (await transport()).sendMail({
+    const sending = (await transport()).sendMail({
       ...mail,
       to: [...mail.to],
       from,
@@ -21,6 +21,7 @@ export function openMailer(
       // Out-of-office answers to a machine help no one (RFC 3834).
       headers: { "Auto-Submitted": "auto-generated" },
     });
+    await sending.catch((error) => Promise.reject(named(error)));
   };
 }
 
@@ -42,6 +43,11 @@ async function openTransport(settings: MailSettings, ownHost: string) {
     disableFileAccess: true,
     disableUrlAccess: true,
   });
+}
+
+/** Of several addresses that were tried, the last error says more than all together. */
+function named(error: unknown): unknown {
+  return error instanceof AggregateError ? error.errors.at(-1) ?? error : error;
 }
 
 function once<T>(make: () => T): () => T {

@@ -58,6 +58,7 @@ async function allPages(world: World & { subscriptionId: string }): Promise<[str
     ["upstreams", `${project}/upstreams`],
     ["limits", `${project}/limits`],
     ["messages", `${project}/messages?language=de`],
+    ["alerts", `${project}/alerts`],
     ["settings", `${project}/settings`],
     ["archive", `${project}/archive`],
     ["audit", `${project}/audit`],

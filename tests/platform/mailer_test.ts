@@ -80,12 +80,12 @@ Deno.test("mailer: a password that is wrong, and a server that is away, are erro
     return true;
   });
   await server.close();
-  await assert.rejects(mailerTo(server.port, "")(mail), /ECONNREFUSED|refused/i);
+  await assert.rejects(mailerTo(server.port, "")(mail), /ECONNREFUSED/);
 });
 
 Deno.test("mailer: without a user nothing is signed in, and a certificate of nobody known is refused", async () => {
   const server = await mailServer({ authOptional: true });
-  // The server's own certificate is of no authority: STARTTLS fails, and nothing is sent in the clear.
+  // The certificate is of no authority: STARTTLS fails, and nothing is sent in the clear.
   await assert.rejects(mailerTo(server.port, "")(mail), /certificate/i);
   await server.close();
   assert.deepEqual(server.received, []);

@@ -23,6 +23,7 @@ import { operatorDefects } from "./operator_defects.ts";
 import { passkeyDefects } from "./passkey_defects.ts";
 import { routeDefects } from "./route_defects.ts";
 import { stripeDefects } from "./stripe_defects.ts";
+import { alertDefects } from "./alerts_audit.ts";
 import { trimDefects } from "./trim_defects.ts";
 import { walletDefects } from "./wallet_defects.ts";
 
@@ -271,6 +272,7 @@ export const defects: readonly Defect[] = [
   ...routeDefects,
   ...keptDefects,
   ...trimDefects,
+  ...alertDefects,
   ...walletDefects,
   ...passkeyDefects,
 ];

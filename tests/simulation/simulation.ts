@@ -1,6 +1,7 @@
 import { readConfig } from "../../src/config.ts";
 import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { adminKey } from "../support/world.ts";
+import { AlertsAudit } from "./alerts_audit.ts";
 import { AlarmQueue } from "./alarm_queue.ts";
 import { BooksAudit } from "./books_audit.ts";
 import { Callers } from "./callers.ts";
@@ -103,6 +104,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const claims = new ClaimsAudit(books, violations);
   const stripe = new StripeAudit(books, violations);
   const passkeys = new PasskeysAudit(violations);
+  const alerts = new AlertsAudit(violations);
   const now = () => timeline.now;
   const clockErrorMaxMs = timeline.pick([0, 0, 700, 60_000]);
   const clockGrainMs = timeline.pick([1, 1, 1_000]);
@@ -150,6 +152,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     books.landed(write);
     deliveries.landed(write);
     passkeys.landed(write);
+    alerts.landed(write);
   };
   const living = () => crashes.living();
   const callers = new Callers({ timeline, claims, violations, living });

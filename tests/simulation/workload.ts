@@ -1,3 +1,4 @@
+import { watchedAlerts } from "./alerts_audit.ts";
 import { fromDecimal } from "../../src/base/money.ts";
 import type { BooksAudit } from "./books_audit.ts";
 import { absoluteAmount } from "../../src/ledger/entry.ts";
@@ -90,7 +91,7 @@ export class Workload {
   async #make(name: string, users: string[], more: Record<string, unknown>): Promise<Project> {
     const { timeline } = this.#parts;
     const routed = timeline.chance(0.5) ? routedSettings(timeline) : {};
-    const settings = { name, pricing: firstPricing, ...routed, ...more };
+    const settings = { name, pricing: firstPricing, alerts: watchedAlerts, ...routed, ...more };
     const answer = await this.#parts.callers.operate("POST", "", settings);
     const { project: { id }, apiKey } = answer?.body as { project: { id: string }; apiKey: string };
     const shared = more.mode === "shared";

@@ -20,6 +20,13 @@ export async function busyWorld(
     pricing: { catalogue: true, markupPercent: "20", requestFee: "0.001", models },
     limits: { user: { requestsPerMinute: 20 } },
     lowBalance: "1",
+    alerts: {
+      emails: ["owner@my.app"],
+      paymentNotBooked: true,
+      webhookFailing: { afterMinutes: 60 },
+      errorRate: {},
+      totalBalance: { below: "200" },
+    },
     upstreams: {
       main: { provider: "openai", apiKey: "main-key", models: ["gpt-*"] },
       spare: { url: "https://spare.example/v1", timeouts: { connectMs: 2_000 } },
@@ -30,7 +37,7 @@ export async function busyWorld(
       },
     },
   };
-  const world = await createWorld({ env, project });
+  const world = await createWorld({ env, project, sendMail: () => Promise.resolve() });
   const { id: subscriptionId } = await subscribe(world, { description });
   await subscribe(world, { url: "https://crm.example.com/in", events: ["balance.*"] });
   for (const user of ["ada", "bob", "charlie@example.com"]) await world.deposit(user, "25");
