@@ -10,6 +10,7 @@ import { benchLogs } from "./bench/logs.ts";
 import { benchMemory } from "./bench/memory.ts";
 import { benchMetrics } from "./bench/metrics.ts";
 import { benchMoney } from "./bench/money.ts";
+import { benchPages } from "./bench/pages.ts";
 import { benchPeers } from "./bench/peers.ts";
 import { benchOutages } from "./bench/outages.ts";
 import { benchStreams } from "./bench/streams.ts";
@@ -30,6 +31,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   abuse: benchAbuse,
   outages: benchOutages,
   fleet: benchFleet,
+  pages: benchPages,
 };
 
 const long = Deno.args.includes("--long");

@@ -57,13 +57,20 @@ async function fill(path: string, projectId: string, accounts: number): Promise<
 const rounds = 300;
 const warmUp = 60;
 
-async function filled(folder: string, env: Record<string, string>, accounts: number) {
+/** Starts a service on a database with so many accounts, of ten entries each. */
+export async function filled(
+  folder: string,
+  env: Record<string, string>,
+  accounts: number,
+  fillMore: (path: string, projectId: string) => Promise<void> = () => Promise.resolve(),
+) {
   let before: { projectId: string; key: string };
   {
     await using service = await startService(env, folder);
     before = { projectId: service.projectId, key: service.key };
   }
   await fill(`${folder}/bench.kv`, before.projectId, accounts);
+  await fillMore(`${folder}/bench.kv`, before.projectId);
   const startedAt = performance.now();
   const service = Object.assign(await startService(env, folder), before);
   return { service, startMs: performance.now() - startedAt };

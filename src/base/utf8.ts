@@ -1,3 +1,5 @@
+import { Buffer } from "node:buffer";
+
 const encoder = new TextEncoder();
 const strict = new TextDecoder("utf-8", { fatal: true });
 const forgiving = new TextDecoder();
@@ -26,6 +28,11 @@ export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   const from = used;
   used += encoder.encodeInto(text, pool.subarray(from)).written;
   return pool.subarray(from, used);
+}
+
+/** Whether bytes contain a text, without decoding them: some GB a second. */
+export function containsUtf8(bytes: Uint8Array, text: string): boolean {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(text);
 }
 
 /** Decodes what this process encoded itself. */

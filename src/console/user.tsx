@@ -20,6 +20,8 @@ import type { ConsoleDeps } from "./console_deps.ts";
 
 const entriesPerPage = 25;
 const requestsShown = 5;
+/** The page of requests looks further back. */
+const requestRowsMax = 80;
 
 /** A user's balance, holds and activities. */
 export function userPage(
@@ -45,6 +47,7 @@ export function userPage(
     const { requests } = await listRequests(kv, project.id, {
       limit: requestsShown,
       filter: { user },
+      rows: requestRowsMax,
     });
     const topUpUrl = project.status === "active" && detail.entries !== null
       ? await links.topUpUrl(project, user)

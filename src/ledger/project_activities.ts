@@ -1,6 +1,7 @@
 import { csvLine } from "../base/csv.ts";
 import { badCursor } from "../base/errors.ts";
 import { firstIdAt, isId, timeOfId } from "../base/ids.ts";
+import { containsUtf8 } from "../base/utf8.ts";
 import type { Project } from "../projects/schema.ts";
 import { ownEntriesPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
@@ -22,7 +23,7 @@ export interface ProjectActivityPage {
 }
 
 /** A page reads at most so many entries. */
-const rowsMax = 10_000;
+const rowsMax = 2_000;
 const rowsPerRead = 500;
 
 /**
@@ -60,7 +61,9 @@ export async function listProjectActivities(
       limit: limitNow,
     });
     for (const { key, value } of rows) {
-      const entry = value && decodeEntry(value);
+      // Most entries need not be parsed.
+      const mayMatch = value && (kind === null || containsUtf8(value, JSON.stringify(kind)));
+      const entry = mayMatch && decodeEntry(value);
       if (!entry || (kind !== null && entry.kind !== kind)) continue;
       if (activities.length === limit) return { activities, nextCursor: last, searchedTo: null };
       activities.push({ entry });

@@ -1,6 +1,7 @@
 import { badCursor } from "../base/errors.ts";
 import { firstIdAt, isId, timeOfId } from "../base/ids.ts";
 import { fromBytes } from "../base/json.ts";
+import { containsUtf8 } from "../base/utf8.ts";
 import { requestsPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { RequestOutcome, RequestRecord, StoredRequest } from "./record.ts";
@@ -34,7 +35,7 @@ export interface RequestPage {
 }
 
 /** A page reads at most so many rows of up to 64 requests: some 50 ms. */
-const rowsMax = 400;
+const rowsMax = 160;
 const rowsPerRead = 40;
 /** A request is written up to an hour after it arrived: responses run that long. */
 const latestMs = 60 * 60 * 1000;
@@ -43,22 +44,26 @@ const latestMs = 60 * 60 * 1000;
 export async function listRequests(
   kv: Kv,
   projectId: string,
-  { limit, cursor, filter }: {
+  { limit, cursor, filter, rows: most = rowsMax }: {
     limit: number;
     cursor?: string | undefined;
     filter: RequestFilter;
+    /** How many rows are read at most, where it should be fewer than usual. */
+    rows?: number;
   },
 ): Promise<RequestPage> {
   const prefix = requestsPrefix(projectId);
   const start = [...prefix, filter.from === undefined ? "" : firstIdAt("rql", filter.from)];
   let place: Place | null = cursor === undefined ? null : readCursor(cursor);
   const requests: RequestRecord[] = [];
-  for (let read = 0; read < rowsMax; read += rowsPerRead) {
+  const texts = textsOf(filter);
+  for (let read = 0; read < most; read += rowsPerRead) {
     const end = [...prefix, ...endOf(place, filter)];
     const rows = await kv.list({ prefix, start, end, reverse: true, limit: rowsPerRead });
     for (const { key, value } of rows) {
       const row = String(key.at(-1));
-      const stored = value ? fromBytes<StoredRequest[]>(value) : [];
+      const mayMatch = value && texts.every((text) => containsUtf8(value, text));
+      const stored = mayMatch ? fromBytes<StoredRequest[]>(value) : [];
       const last = place?.row === row ? place.before - 1 : stored.length - 1;
       for (let at = last; at >= 0; at--) {
         const record = readRequest(stored[at] ?? []);
@@ -77,6 +82,13 @@ export async function listRequests(
     nextCursor: place && `${place.row}.0`,
     searchedTo: place && timeOfId(place.row),
   };
+}
+
+/** What a row contains that has a request that matches: other rows need not be parsed. */
+function textsOf({ id, user, model, key, outcome, reason }: RequestFilter): string[] {
+  return [id, user, model, key, outcome, reason].flatMap((text) =>
+    text === undefined ? [] : [JSON.stringify(text)]
+  );
 }
 
 interface Place {

@@ -172,7 +172,7 @@ Deno.test("requests: a page is flat in how many there are, and says how far it h
   const { kv, clock } = world.deps;
   const record: StoredRequest = requestColumns.map((name) => name === "user" ? "bob" : 0);
   const value = new TextEncoder().encode(JSON.stringify(Array(64).fill(record)));
-  for (let n = 0; n < 500; n++) {
+  for (let n = 0; n < 250; n++) {
     const key = [...requestsPrefix(world.projectId), firstIdAt("rql", clock.now() - n * 1_000)];
     await kv.atomic({ checks: [], sets: [{ key, value }], deletes: [] });
   }
@@ -181,7 +181,7 @@ Deno.test("requests: a page is flat in how many there are, and says how far it h
   assert.equal(newest.searchedTo, null);
   const none = await listRequests(kv, world.projectId, { limit: 50, filter: { user: "ada" } });
   assert.deepEqual(none.requests, []);
-  assert.equal(none.searchedTo, clock.now() - 399_000);
+  assert.equal(none.searchedTo, clock.now() - 159_000);
   const cursor = none.nextCursor ?? assert.fail("it goes on");
   const rest = await listRequests(kv, world.projectId, {
     limit: 50,
