@@ -80,7 +80,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   webhooks: ["config", "deps", "base", "store", "fleet", "projects", "events"],
   home: ["config", "deps", "base", "pages", "projects"],
   guides: ["config", "deps", "base", "pages"],
-  docs: ["config", "deps", "base", "events", "pages"],
+  docs: ["config", "deps", "base", "events", "pages", "guides"],
   backup: ["config", "deps", "base", "projects"],
   export: ["deps", "base", "store", "projects", "events", "ledger", "webhooks"],
   verify: ["deps", "base", "store", "projects", "ledger", "payments", "pricing", "webhooks"],

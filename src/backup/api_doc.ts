@@ -9,7 +9,7 @@ export const backupApiDoc: EndpointDocs = {
       tag: "Operations",
       access: "operator",
       operationId: "backup",
-      summary: "Take a backup",
+      summary: "Create a backup",
       description:
         "The whole database at one moment, taken while the service runs, and a last line " +
         "with its length and SHA-256. `deno task farebox backup` verifies it, and " +

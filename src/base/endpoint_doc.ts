@@ -54,6 +54,8 @@ export interface EndpointDoc {
   /** Its name in generated clients. */
   operationId: string;
   tag: DocTag;
+  /** The operation that it is the same as, but for its path and key. */
+  variantOf?: string;
   summary: string;
   description?: string;
   access: EndpointAuth;

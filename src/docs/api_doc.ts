@@ -10,7 +10,7 @@ export const docsApiDoc: EndpointDocs = {
       tag: "Health",
       access: "anyone",
       operationId: "getApiDocument",
-      summary: "Get this document",
+      summary: "Retrieve the OpenAPI document",
       headers: z.object({
         "If-None-Match": z.string().optional().meta({ description: "The `ETag` of your copy." }),
       }),

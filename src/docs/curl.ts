@@ -11,23 +11,21 @@ export function curlExample(
     parameters: readonly JsonObject[];
   },
 ): string {
-  const lines = [`curl -s ${shellQuote(baseUrl + fillPath(path, parameters))}`];
+  const lines = [`curl -s ${shellQuote(exampleUrl({ baseUrl, path, parameters }))}`];
   if (method !== "GET" && !(method === "POST" && operation.body)) lines.push(`-X ${method}`);
   const key = keyNames[operation.access];
   if (key !== null) lines.push(`-H "Authorization: Bearer $${key}"`);
-  for (const [name, value] of examplesIn("header", parameters)) {
-    if (name !== "X-Service-User" || !namesUser(operation.body)) {
-      lines.push(`-H ${shellQuote(`${name}: ${value}`)}`);
-    }
+  for (const [name, value] of exampleHeaders({ operation, parameters })) {
+    lines.push(`-H ${shellQuote(`${name}: ${value}`)}`);
   }
   if (operation.body?.type) {
-    const fields = firstExample(operation.body);
+    const fields = exampleBody(operation.body);
     for (const [name, value] of Object.entries(isObject(fields) ? fields : {})) {
       lines.push(`-F ${shellQuote(`${name}=${value}`)}`);
     }
   } else if (operation.body) {
     lines.push(`-H "Content-Type: application/json"`);
-    lines.push(`-d ${shellQuote(JSON.stringify(firstExample(operation.body), null, 2))}`);
+    lines.push(`-d ${shellQuote(JSON.stringify(exampleBody(operation.body), null, 2))}`);
   }
   return lines.join(" \\\n  ");
 }
@@ -40,6 +38,25 @@ const keyNames: Record<EndpointAuth, string | null> = {
   metrics: "METRICS_TOKEN",
   anyone: null,
 };
+
+/** An endpoint's address, with examples for what it needs. */
+export function exampleUrl({ baseUrl, path, parameters }: {
+  path: string;
+  baseUrl: string;
+  parameters: readonly JsonObject[];
+}): string {
+  return baseUrl + fillPath(path, parameters);
+}
+
+/** The headers of an example besides its key: those that its body does not make superfluous. */
+export function exampleHeaders({ operation, parameters }: {
+  operation: EndpointDoc;
+  parameters: readonly JsonObject[];
+}): [string, string][] {
+  return examplesIn("header", parameters).filter(([name]) =>
+    name !== "X-Service-User" || !namesUser(operation.body)
+  );
+}
 
 function fillPath(path: string, parameters: readonly JsonObject[]): string {
   const named = new Map(examplesIn("query", parameters));
@@ -58,11 +75,12 @@ function examplesIn(place: string, parameters: readonly JsonObject[]): [string, 
 
 /** Whether a body names its user, so that no header has to. */
 function namesUser(body: DocContent | undefined): boolean {
-  const example = body && firstExample(body);
+  const example = body && exampleBody(body);
   return typeof example === "object" && example !== null && "user" in example;
 }
 
-function firstExample({ examples }: DocContent): unknown {
+/** The first example of a body. */
+export function exampleBody({ examples }: DocContent): unknown {
   return Object.values(examples)[0];
 }
 

@@ -1,23 +1,12 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { isObject, type Json, type JsonObject } from "../base/json.ts";
-import type { EndpointAuth, EndpointDoc, ErrorDoc } from "../base/endpoint_doc.ts";
-import { curlExample } from "./curl.ts";
+import { isObject, type Json } from "../base/json.ts";
+import type { EndpointAuth, ErrorDoc } from "../base/endpoint_doc.ts";
+import { type DescribedEndpoint, entriesIn } from "./described.ts";
+import { CodeBlock } from "../pages/parts.tsx";
 import { endpointErrors } from "./errors.ts";
+import { requestExamples } from "./examples.ts";
 import { schemaFields, schemaName, schemaType } from "./schema_text.ts";
-import { DocCode, DocFields, DocText, DocType, DocValue } from "./text.tsx";
-
-/** An endpoint, and its description in the document. */
-export interface DescribedEndpoint {
-  operation: EndpointDoc;
-  method: string;
-  path: string;
-  baseUrl: string;
-  /** As in the document, with references resolved. */
-  described: JsonObject;
-  parameters: readonly JsonObject[];
-  /** The schema of its body. */
-  body: JsonObject | null;
-}
+import { DocFields, DocText, DocType, DocValue } from "./text.tsx";
 
 const authDescriptions: Record<EndpointAuth, string> = {
   chat: "A project's key with the scope `chat`.",
@@ -28,34 +17,111 @@ const authDescriptions: Record<EndpointAuth, string> = {
   anyone: "No key.",
 };
 
-/** Shows everything about one endpoint. */
-export function EndpointSection(given: DescribedEndpoint) {
-  const { operation, method, path, described } = given;
-  const { operationId, summary, description, access } = operation;
+/** Returns the page of an operation, as a relative address. */
+export type PageOf = (operationId: string) => string;
+
+/** Shows one endpoint: what it does at the left, and how it is called at the right. */
+export function EndpointSection(given: DescribedEndpoint & { pageOf: PageOf }) {
+  const { operation, described } = given;
+  const { operationId, summary, description, variantOf } = operation;
   return (
-    <section>
-      <h3 id={operationId}>{summary}</h3>
-      <p class="address">
-        <code>
-          <strong>{method}</strong> {path}
-        </code>
-      </p>
-      {description === undefined ? null : (
+    <section class="operation" aria-labelledby={operationId}>
+      <div>
+        <h2 id={operationId}>{summary}</h2>
+        <Address {...given} />
+        {description === undefined ? null : (
+          <p>
+            <DocText text={description} />
+          </p>
+        )}
         <p>
-          <DocText text={description} />
+          Key: <DocText text={authDescriptions[operation.access]} />
         </p>
-      )}
-      <p>
-        Key: <DocText text={authDescriptions[access]} />
-      </p>
-      <Parameters {...given} />
-      <Body {...given} />
-      <h4>Example request</h4>
-      <DocCode text={curlExample(operation, given)} />
-      <Responses responses={described.responses} />
-      <Errors cases={endpointErrors(operation)} />
+        {variantOf === undefined
+          ? (
+            <>
+              <Parameters {...given} />
+              <Body {...given} />
+              <Responses responses={described.responses} />
+              <Errors cases={endpointErrors(operation)} />
+            </>
+          )
+          : (
+            <p>
+              Everything else is as in{" "}
+              <a href={`${given.pageOf(variantOf)}#${variantOf}`}>the operation that it repeats</a>.
+            </p>
+          )}
+      </div>
+      <div class="examples">
+        <RequestTabs {...given} />
+        {variantOf === undefined ? <ResponseExamples responses={described.responses} /> : null}
+      </div>
     </section>
   );
+}
+
+function Address({ method, path }: DescribedEndpoint) {
+  return (
+    <p class="address">
+      <span class="method">{method}</span> <code>{path}</code>
+    </p>
+  );
+}
+
+/** The request in each language; a radio button chooses, so that no script is needed. */
+function RequestTabs(given: DescribedEndpoint) {
+  const { operationId } = given.operation;
+  const examples = requestExamples(given);
+  return (
+    <fieldset class="code-tabs">
+      <legend class="hidden">Language of the example</legend>
+      {examples.map(({ language }, at) => (
+        <>
+          <input
+            type="radio"
+            name={`language-${operationId}`}
+            id={`${operationId}-${language}`}
+            checked={at === 0}
+          />
+          <label for={`${operationId}-${language}`}>{language}</label>
+        </>
+      ))}
+      <div class="panels">
+        {examples.map(({ language, text }) => (
+          <div data-language={language}>
+            <CodeBlock id={`${operationId}-${language}-text`} text={text} />
+          </div>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+/** An example of each kind of response; the first is open. */
+function ResponseExamples({ responses }: { responses: Json | undefined }) {
+  const examples = goodResponses(responses).flatMap(([status, answer]) =>
+    entriesIn(answer.content).flatMap(([type, content]) =>
+      entriesIn(content.examples).map(([name, { value }]) => ({ status, type, name, value }))
+    )
+  );
+  return (
+    <>
+      {examples.map(({ status, type, name, value }, at) => (
+        <details open={at === 0}>
+          <summary>
+            Response {status}: {name}
+            {type === "application/json" ? "" : `, ${type}`}
+          </summary>
+          <DocValue value={value ?? null} />
+        </details>
+      ))}
+    </>
+  );
+}
+
+function goodResponses(responses: Json | undefined) {
+  return entriesIn(responses).filter(([status]) => Number(status) < 400);
 }
 
 const parameterLocations = { path: "in the path", query: "in the query", header: "header" };
@@ -72,7 +138,7 @@ function Parameters({ parameters }: DescribedEndpoint) {
   if (fields.length === 0) return null;
   return (
     <>
-      <h4>Parameters</h4>
+      <h3>Parameters</h3>
       <DocFields fields={fields} />
     </>
   );
@@ -82,7 +148,7 @@ function Body({ body, operation }: DescribedEndpoint) {
   if (body === null) return null;
   return (
     <>
-      <h4>{operation.body?.optional ? "Body (optional)" : "Body"}</h4>
+      <h3>{operation.body?.optional ? "Body (optional)" : "Body"}</h3>
       <Schema schema={body} />
     </>
   );
@@ -102,63 +168,41 @@ function Schema({ schema }: { schema: Json | undefined }) {
 }
 
 function Responses({ responses }: { responses: Json | undefined }) {
-  const good = Object.entries(isObject(responses) ? responses : {})
-    .filter(([status]) => Number(status) < 400);
   return (
     <>
-      {good.map(([status, answer]) => {
-        if (!isObject(answer)) return null;
-        const contents = Object.entries(isObject(answer.content) ? answer.content : {});
-        return (
-          <>
-            <h4>Response {status}</h4>
-            <p>
-              <DocText text={String(answer.description)} />
-            </p>
-            <Headers headers={answer.headers} />
-            {contents.map(([type, content]) => (
-              <Content key={type} type={type} content={content} />
-            ))}
-          </>
-        );
-      })}
+      {goodResponses(responses).map(([status, answer]) => (
+        <>
+          <h3>Response {status}</h3>
+          <p>
+            <DocText text={String(answer.description)} />
+          </p>
+          <Headers headers={answer.headers} />
+          {entriesIn(answer.content).map(([type, content]) => (
+            <>
+              <p>
+                As <code>{type}</code>:
+              </p>
+              <Schema schema={content.schema} />
+            </>
+          ))}
+        </>
+      ))}
     </>
   );
 }
 
 function Headers({ headers }: { headers: Json | undefined }) {
-  const described = Object.entries(isObject(headers) ? headers : {}).flatMap(([name, header]) =>
-    isObject(header) && isObject(header.schema)
-      ? [[name, { ...header.schema, description: header.description ?? "" }] as const]
-      : []
+  const described = entriesIn(headers).flatMap(([name, { schema, description }]) =>
+    isObject(schema) ? [[name, { ...schema, description: description ?? "" }] as const] : []
   );
   return <DocFields fields={schemaFields({ properties: Object.fromEntries(described) })} />;
-}
-
-function Content({ type, content }: { type: string; content: Json }) {
-  if (!isObject(content)) return null;
-  const examples = Object.entries(isObject(content.examples) ? content.examples : {});
-  return (
-    <>
-      <p>
-        As <code>{type}</code>:
-      </p>
-      <Schema schema={content.schema} />
-      {examples.map(([name, example]) => (
-        <details>
-          <summary>Example: {name}</summary>
-          <DocValue value={isObject(example) ? example.value ?? null : null} />
-        </details>
-      ))}
-    </>
-  );
 }
 
 function Errors({ cases }: { cases: readonly ErrorDoc[] }) {
   const sorted = [...cases].sort((one, other) => one.status - other.status);
   return (
     <>
-      <h4>Errors</h4>
+      <h3>Errors</h3>
       <table>
         <thead>
           <tr>

@@ -1,29 +1,80 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { createHash } from "node:crypto";
+import { ApiError } from "../base/errors.ts";
+import { guidePassages } from "../guides/search.ts";
 import type { Handler } from "../base/handler.ts";
 import type { EndpointDocs } from "../base/endpoint_doc.ts";
 import { corsHeaders } from "../base/response.ts";
 import { publicPath } from "../config.ts";
 import type { Deps } from "../deps.ts";
-import { pageResponse } from "../pages/response.tsx";
+import { asPage, pageResponse } from "../pages/response.tsx";
 import { createDocument } from "./document.ts";
-import { ReferencePage } from "./reference.tsx";
+import { createReference, OverviewPage, referencePage } from "./reference.tsx";
+import { referenceEntries, searchCharsMax, searchDocs } from "./search.ts";
+import { SearchPage } from "./search_page.tsx";
 
-/** The API document: for machines, and as a page for people. */
-export function docsRoutes(
-  { deps, operations }: { deps: Pick<Deps, "config">; operations: EndpointDocs },
-) {
-  const document = once(() => createDocument(operations, deps.config));
+/** The API document: for machines, and as pages for people, with a search. */
+export function docsRoutes({ deps: { config, guides }, operations }: {
+  deps: Pick<Deps, "config" | "guides">;
+  operations: EndpointDocs;
+}): Record<"openapi" | "overview" | "page" | "search", Handler> {
+  const base = publicPath(config, "");
+  const document = once(() => createDocument(operations, config));
   const text = once(() => new TextEncoder().encode(JSON.stringify(document())));
-  const openapi: Handler = (incoming) => cached(incoming, text(), "application/json");
-  const page = once(() => {
-    const base = publicPath(deps.config, "");
-    const html = <ReferencePage operations={operations} document={document()} base={base} />;
-    return new TextEncoder().encode(`<!doctype html>${html}`);
-  });
-  const reference: Handler = ({ requestId }) =>
-    sharedResponse(page(), pageResponse(200, "", { requestId }));
-  return { openapi, reference };
+  const reference = once(() => createReference(operations, document()));
+  const overview = once(() => encoded(<OverviewPage reference={reference()} base={base} />));
+  const pages = new Map<string, Uint8Array<ArrayBuffer>>();
+  const entries = once(() => [
+    ...referenceEntries(reference(), base),
+    ...guidePassages(guides, `${base}/docs/guides`).map(({ title, guide, href, text }) => ({
+      title,
+      place: guide === title ? "Guide" : `Guide: ${guide}`,
+      href,
+      names: guide,
+      text,
+    })),
+  ]);
+
+  function pageOf(name: string): Uint8Array<ArrayBuffer> {
+    const known = pages.get(name);
+    if (known) return known;
+    const page = referencePage(reference(), name, base);
+    if (page === null) {
+      throw new ApiError(404, {
+        message: `The reference has no page '${name.slice(0, 64)}'. All pages are at ${base}/docs.`,
+      });
+    }
+    const bytes = encoded(page);
+    pages.set(name, bytes);
+    return bytes;
+  }
+
+  return {
+    openapi: (incoming) => cached(incoming, text(), "application/json"),
+    overview: ({ requestId }) => sharedResponse(overview(), pageResponse(200, "", { requestId })),
+    page: asPage(
+      ({ param, requestId }) =>
+        sharedResponse(pageOf(param("page")), pageResponse(200, "", { requestId })),
+      config,
+      "This page does not exist",
+    ),
+    search: ({ query: parameter, requestId }) => {
+      const query = (parameter("q") ?? "").trim();
+      const isLong = query.length > searchCharsMax;
+      const results = isLong ? null : searchDocs(entries(), query);
+      const shown = {
+        reference: reference(),
+        base,
+        query: query.slice(0, searchCharsMax),
+        results,
+      };
+      return pageResponse(isLong ? 400 : 200, String(<SearchPage {...shown} />), { requestId });
+    },
+  };
+}
+
+function encoded(page: unknown): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`<!doctype html>${page}`);
 }
 
 /** Built at the first request, and then kept: most processes of a test never need it. */

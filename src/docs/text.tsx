@@ -21,13 +21,13 @@ export function DocValue({ value }: { value: Json }) {
   return <DocCode text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} />;
 }
 
-/** A type's name, with links to the schemas in it. */
+/** A type's name, with links to the schemas in it, from any page beside theirs. */
 export function DocType({ parts }: { parts: readonly TypePart[] }) {
   return (
     <>
       {parts.map((part) =>
         "schema" in part
-          ? <a key={part.schema} href={`#schema-${part.schema}`}>{part.schema}</a>
+          ? <a key={part.schema} href={`schemas#schema-${part.schema}`}>{part.schema}</a>
           : part.text
       )}
     </>

@@ -10,7 +10,7 @@ export const exportApiDoc: EndpointDocs = {
       tag: "Operations",
       access: "operator",
       operationId: "exportRecords",
-      summary: "Export all records of a kind",
+      summary: "Export records",
       description: "Streams all records, however many. A response that ends early is incomplete: " +
         "continue with `after`, the position of the last record that arrived.",
       path: z.object({ projectId: idOf("pw", "The project.") }),

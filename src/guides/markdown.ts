@@ -38,6 +38,7 @@ function escape(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-function anchorOf(heading: string): string {
+/** The anchor of a heading, as its page has it. */
+export function anchorOf(heading: string): string {
   return heading.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
 }

@@ -173,6 +173,7 @@ function withUsersPath(path: string, call: EndpointDoc): EndpointDocs {
   const ofUser: EndpointDoc = {
     ...call,
     operationId: call.operationId.replace("create", "createUsers"),
+    variantOf: call.operationId,
     summary: `${call.summary}, with the user in the path`,
     path: userPath,
   };
@@ -198,7 +199,7 @@ const model = {
 const listModels: EndpointDoc = {
   ...tag,
   operationId: "listModels",
-  summary: "List models and their prices",
+  summary: "List models",
   answers: {
     200: responseDocs("The models that have a price.", modelsSchema, {
       one: { object: "list", data: [model] },
@@ -213,7 +214,7 @@ const modelPath = z.object({
 const getModel: EndpointDoc = {
   ...tag,
   operationId: "getModel",
-  summary: "Read a model's price",
+  summary: "Retrieve a model",
   path: modelPath,
   answers: { 200: responseDocs("The model.", modelSchema, { model }) },
   errors: [{ status: 404, code: "model_not_found", when: "The project has no price for it." }],
@@ -227,7 +228,8 @@ export const modelsApiDoc: EndpointDocs = {
     GET: {
       ...listModels,
       operationId: "listUsersModels",
-      summary: "List what can be served, with the user in the path",
+      variantOf: "listModels",
+      summary: "List models, with the user in the path",
       path: userPath,
     },
   },
@@ -235,7 +237,8 @@ export const modelsApiDoc: EndpointDocs = {
     GET: {
       ...getModel,
       operationId: "getUsersModel",
-      summary: "Read a model's price, with the user in the path",
+      variantOf: "getModel",
+      summary: "Retrieve a model, with the user in the path",
       path: userPath.extend(modelPath.shape),
     },
   },

@@ -52,8 +52,8 @@ function operation(doc: Pick<EndpointDoc, "operationId" | "summary"> & { query?:
 
 const operations = {
   "": {
-    GET: operation({ operationId: "getResponse", summary: "Read a response that is kept" }),
-    DELETE: operation({ operationId: "deleteResponse", summary: "Delete a response that is kept" }),
+    GET: operation({ operationId: "getResponse", summary: "Retrieve a response" }),
+    DELETE: operation({ operationId: "deleteResponse", summary: "Delete a response" }),
   },
   "/cancel": {
     POST: operation({ operationId: "cancelResponse", summary: "Cancel a response" }),
@@ -61,7 +61,7 @@ const operations = {
   "/input_items": {
     GET: operation({
       operationId: "listInputItems",
-      summary: "List the input of a response that is kept",
+      summary: "List input items of a response",
       query: listQuery,
     }),
   },
@@ -80,6 +80,7 @@ function ofUser(methods: EndpointDocs[string]): EndpointDocs[string] {
     Object.entries(methods).map(([method, doc]) => [method, {
       ...doc,
       operationId: `${doc.operationId}OfUser`,
+      variantOf: doc.operationId,
       summary: `${doc.summary}, with the user in the path`,
       path: userPath.extend(idPath.shape),
       query: doc.query?.omit({ user: true }),

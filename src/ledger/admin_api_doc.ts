@@ -58,7 +58,7 @@ const hold = {
 const listUsers: EndpointDoc = {
   ...byOperator,
   operationId: "listUsers",
-  summary: "List a project's users",
+  summary: "List users",
   description: "Ordered by id. In the shared mode, lists the users for whom someone " +
     "has decided whether a wallet may be charged.",
   path: projectPath,
@@ -80,7 +80,7 @@ const listUsers: EndpointDoc = {
 const getUser: EndpointDoc = {
   ...byOperator,
   operationId: "getUser",
-  summary: "Read a user",
+  summary: "Retrieve a user",
   path: userPath,
   query: userQuery,
   answers: {
@@ -106,7 +106,7 @@ const pseudonym = "forgotten_4x7QaTz0pWm2VbKc9Ld1Re";
 const forgetUser: EndpointDoc = {
   ...byOperator,
   operationId: "forgetUser",
-  summary: "Forget a user",
+  summary: "Erase a user",
   description: "Erases the user's id and everything they provided from all stored data. " +
     "Amounts, kinds and times of entries stay, under a random name. Once started, the erasure " +
     "continues by itself, also after a crash; repeat the call to see its progress. It cannot be undone.",
@@ -148,6 +148,7 @@ function forUser(operation: EndpointDoc, operationId: string): EndpointDoc {
     ...rest,
     ...byOperator,
     operationId,
+    variantOf: operation.operationId,
     summary: `${rest.summary}, as the operator`,
     path: userPath,
     query: userQuery,

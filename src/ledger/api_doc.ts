@@ -78,7 +78,7 @@ const headers = userHeader.extend(idempotencyHeader.shape);
 export const depositDoc: EndpointDoc = {
   ...common,
   operationId: "deposit",
-  summary: "Credit a user's balance",
+  summary: "Create a deposit",
   description:
     "Call it after your own checkout has succeeded. With an `Idempotency-Key`, a retry " +
     "never credits the user twice.",
@@ -103,7 +103,7 @@ export const depositDoc: EndpointDoc = {
 export const chargeDoc: EndpointDoc = {
   ...common,
   operationId: "charge",
-  summary: "Debit a user's balance once",
+  summary: "Create a charge",
   description:
     "For anything that is not metered by tokens. A user who cannot pay is not an error: " +
     "`success` is false, nothing has changed, and `message` contains the link to show.",
@@ -142,7 +142,7 @@ export const chargeDoc: EndpointDoc = {
 export const refundDoc: EndpointDoc = {
   ...common,
   operationId: "refund",
-  summary: "Refund an activity, in part or in full",
+  summary: "Create a refund",
   description:
     "Refunding a charge or usage credits the user. Refunding a deposit takes back what has " +
     "not been spent. All refunds together never exceed the activity.",
@@ -186,7 +186,7 @@ export const refundDoc: EndpointDoc = {
 const getBalance: EndpointDoc = {
   ...common,
   operationId: "getBalance",
-  summary: "Read a user's balance",
+  summary: "Retrieve a balance",
   headers: userHeader,
   query: userQuery,
   answers: {
@@ -200,7 +200,7 @@ const getBalance: EndpointDoc = {
 const getTopUpLink: EndpointDoc = {
   ...common,
   operationId: "getTopUpLink",
-  summary: "Get a user's top-up link",
+  summary: "Create a top-up link",
   headers: userHeader,
   query: userQuery,
   answers: { 200: responseDocs("The link.", topUpLinkSchema, { hosted: { url: linked } }) },
@@ -211,7 +211,7 @@ const getTopUpLink: EndpointDoc = {
 export const listActivitiesDoc: EndpointDoc = {
   ...common,
   operationId: "listActivities",
-  summary: "List a user's activities",
+  summary: "List activities",
   description:
     "Newest first, without gaps or repeats. `Accept: text/csv` returns the same page as " +
     "CSV (RFC 4180), with the cursor in the `X-Next-Cursor` header.",

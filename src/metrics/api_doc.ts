@@ -13,7 +13,7 @@ export const metricsApiDoc: EndpointDocs = {
       tag: "Health",
       access: "metrics",
       operationId: "getMetrics",
-      summary: "Get the metrics of the process",
+      summary: "Retrieve metrics",
       description: "For Prometheus, in text format 0.0.4.",
       answers: {
         200: {

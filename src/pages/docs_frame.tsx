@@ -10,7 +10,7 @@ export interface DocsContents {
 }
 
 /** The frame of every page of the documentation. */
-export function DocsFrame({ title, base, part, here, contents, children }: {
+export function DocsFrame({ title, base, part, here, contents, query, isWide = false, children }: {
   title: string;
   base: string;
   /** The part of the documentation that the page belongs to. */
@@ -18,6 +18,10 @@ export function DocsFrame({ title, base, part, here, contents, children }: {
   /** The URL of this page, where it is among the contents. */
   here?: string | undefined;
   contents: readonly DocsContents[];
+  /** What was searched for. */
+  query?: string | undefined;
+  /** Whether the page has examples beside its text. */
+  isWide?: boolean;
   children?: unknown;
 }) {
   const parts = [
@@ -38,6 +42,10 @@ export function DocsFrame({ title, base, part, here, contents, children }: {
             </li>
           ))}
         </ul>
+        <form class="search" role="search" action={`${base}/docs/search`}>
+          <label class="hidden" for="q">Search the documentation</label>
+          <input id="q" type="search" name="q" value={query} placeholder="Search" maxlength={100} />
+        </form>
         {contents.map(({ title, links }) => (
           <div class="wide-only">
             <p>{title}</p>
@@ -53,7 +61,7 @@ export function DocsFrame({ title, base, part, here, contents, children }: {
           </div>
         ))}
       </nav>
-      <main id="content">{children}</main>
+      <main id="content" class={isWide ? "with-examples" : undefined}>{children}</main>
     </HtmlDocument>
   );
 }

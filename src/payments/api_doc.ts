@@ -40,7 +40,7 @@ const reconcile: EndpointDoc = {
   tag: "Operations",
   access: "operator",
   operationId: "reconcileStripe",
-  summary: "Book what Stripe's webhook missed, into wallets",
+  summary: "Reconcile wallets with Stripe",
   description: "Reads a page of paid sessions at Stripe, or after those of refunds and disputes " +
     "of the last 30 days, and records what is missing. Call it until `nextCursor` is null; " +
     "`deno task farebox stripe reconcile` does so. Nothing is recorded twice.",
@@ -76,7 +76,7 @@ const stripe: EndpointDoc = {
   tag: "Money",
   access: "anyone",
   operationId: "takeStripeEvent",
-  summary: "For Stripe: report a payment into a wallet",
+  summary: "Receive a Stripe event for wallets",
   description: "The webhook of this server's own Stripe account, with the types " +
     "`checkout.session.completed`, `checkout.session.async_payment_succeeded`, " +
     "`checkout.session.async_payment_failed`, " +
@@ -128,7 +128,7 @@ export const paymentsApiDoc: EndpointDocs = {
     POST: {
       ...reconcile,
       operationId: "reconcileProjectsStripe",
-      summary: "Book what Stripe's webhook missed, of a project",
+      summary: "Reconcile a project with Stripe",
       path: projectPath,
       errors: [
         ...reconcile.errors ?? [],
@@ -142,7 +142,7 @@ export const paymentsApiDoc: EndpointDocs = {
     POST: {
       ...stripe,
       operationId: "takeProjectsStripeEvent",
-      summary: "For Stripe: report a payment to a project",
+      summary: "Receive a Stripe event for a project",
       path: projectPath,
       errors: [...stripe.errors ?? [], ...idErrors("project, or it has no Stripe keys")],
     },

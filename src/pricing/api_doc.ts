@@ -34,13 +34,13 @@ const body = { schema: cataloguePricesSchema, examples: { file } };
 const read: EndpointDoc = {
   ...tag,
   operationId: "getCatalogue",
-  summary: "Read the dates of the price catalogue",
+  summary: "Retrieve the price catalogue",
   answers: { 200: responseDocs("The dates.", z.object(dates), { days }) },
 };
 const diff: EndpointDoc = {
   ...tag,
   operationId: "diffCatalogue",
-  summary: "Compare list prices with those in force",
+  summary: "Compare list prices",
   description: "The body is a price file in Farebox's form, or as `providers` the " +
     "list that `@pydantic/genai-prices` publishes as `data.json`.",
   body,
@@ -53,7 +53,7 @@ const diff: EndpointDoc = {
 const refresh: EndpointDoc = {
   ...diff,
   operationId: "refreshCatalogue",
-  summary: "Put list prices in force",
+  summary: "Update list prices",
   description: "They replace those of the last refresh, stand in front of the prices that came " +
     "with Farebox, and apply to the next request; in other processes within 15 s.",
   answers: {

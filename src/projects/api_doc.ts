@@ -108,7 +108,7 @@ const settingsErrors: readonly ErrorDoc[] = [
 const createProject: EndpointDoc = {
   ...byOperator,
   operationId: "createProject",
-  summary: "Create a project and its first key",
+  summary: "Create a project",
   body: { schema: createProjectSchema, examples: { priced: settings } },
   answers: {
     201: responseDocs("The project, and its keys, which are shown only once.", madeProjectSchema, {
@@ -121,7 +121,7 @@ const createProject: EndpointDoc = {
 const listProjects: EndpointDoc = {
   ...byOperator,
   operationId: "listProjects",
-  summary: "List the projects",
+  summary: "List projects",
   query: pageQuery,
   answers: {
     200: responseDocs("One page, oldest first.", projectsSchema, {
@@ -134,7 +134,7 @@ const listProjects: EndpointDoc = {
 const getProject: EndpointDoc = {
   ...byOperator,
   operationId: "getProject",
-  summary: "Read a project",
+  summary: "Retrieve a project",
   path: projectPath,
   answers: { 200: responseDocs("The project.", oneProjectSchema, { project: { project } }) },
   errors: idErrors("project"),
@@ -143,7 +143,7 @@ const getProject: EndpointDoc = {
 const updateProject: EndpointDoc = {
   ...byOperator,
   operationId: "updateProject",
-  summary: "Change a project's settings",
+  summary: "Update a project",
   description: "A JSON merge patch (RFC 7396): objects such as `limits`, `topUp`, `messages` and " +
     "`pricing.models` merge at every level, and null removes a member, which then has its " +
     "default. Lists are replaced. The key of `upstream` stays as long as its host stays. New " +
@@ -176,7 +176,7 @@ const archiveProject: EndpointDoc = {
 const listKeys: EndpointDoc = {
   ...byOperator,
   operationId: "listKeys",
-  summary: "List a project's API keys",
+  summary: "List API keys",
   path: projectPath,
   answers: { 200: responseDocs("Includes revoked keys.", keysSchema, { one: { keys: [key] } }) },
   errors: idErrors("project"),
@@ -240,7 +240,7 @@ const badPage: ErrorDoc = {
 const listAudit: EndpointDoc = {
   ...byOperator,
   operationId: "listAudit",
-  summary: "Read the audit trail of a project",
+  summary: "List the audit trail of a project",
   description:
     "Changes made in the console and by this API. Each row is written together with its change.",
   path: projectPath,
@@ -252,7 +252,7 @@ const listAudit: EndpointDoc = {
 const listInstanceAudit: EndpointDoc = {
   ...byOperator,
   operationId: "listInstanceAudit",
-  summary: "Read the audit trail of the instance",
+  summary: "List the audit trail of the instance",
   description: "Actions that concern no single project, such as the creation of one.",
   query: pageQuery,
   answers: { 200: trailPage },

@@ -136,7 +136,7 @@ const getSummary: EndpointDoc = {
   tag: "Operations",
   access: "operator",
   operationId: "getSummary",
-  summary: "Read a summary of usage, payments and refusals",
+  summary: "Retrieve a summary",
   description: "Sums are kept as money moves, so a long period costs no more than its hours. " +
     "Refusals and failures may appear up to 15 s late.",
   path: z.object({ projectId: idOf("pw", "The project.") }),

@@ -20,7 +20,7 @@ export const verifyApiDoc: EndpointDocs = {
       tag: "Operations",
       access: "operator",
       operationId: "verify",
-      summary: "Verify a page of the database",
+      summary: "Verify the database",
       description:
         "Checks that entries, prices, holds, refunds, idempotency keys, Stripe payments and " +
         "deliveries agree. Call it until `nextCursor` is null; `deno task verify-ledger` does so.",

@@ -44,7 +44,7 @@ const link = "https://farebox.example/authorize/eyJhbGciOi";
 const connect: EndpointDoc = {
   ...common,
   operationId: "getConnection",
-  summary: "Check whether a user may be charged, or get the link",
+  summary: "Connect a user",
   description: "In the default mode every user is connected.",
   answers: {
     200: responseDocs(
@@ -72,7 +72,7 @@ const connect: EndpointDoc = {
 const disconnect: EndpointDoc = {
   ...common,
   operationId: "disconnect",
-  summary: "End a user's authorization",
+  summary: "Disconnect a user",
   description: "Repeating the call is not an error.",
   answers: {
     200: responseDocs("The project may not charge the wallet any more.", disconnectedSchema, {
@@ -93,7 +93,7 @@ export const walletApiDoc: EndpointDocs = {
     GET: {
       ...disconnect,
       operationId: "disconnectByGet",
-      summary: "End a user's authorization, for tools that can only send GET",
+      summary: "Disconnect a user by GET",
     },
     POST: {
       ...disconnect,

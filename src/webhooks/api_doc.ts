@@ -19,7 +19,7 @@ const path = z.object({ subscriptionId: idOf("sub", "The subscription.") });
 const createSubscription: EndpointDoc = {
   ...own,
   operationId: "createSubscription",
-  summary: "Subscribe an endpoint to events",
+  summary: "Create a subscription",
   body: {
     schema: createSubscriptionSchema,
     examples: { balances: { url: exampleSubscription.url, events: ["balance.*"] } },
@@ -53,7 +53,7 @@ const createSubscription: EndpointDoc = {
 const listSubscriptions: EndpointDoc = {
   ...own,
   operationId: "listSubscriptions",
-  summary: "List the project's subscriptions",
+  summary: "List subscriptions",
   query: z.object({
     status: z.enum(["active", "inactive"]).optional().meta({ description: "Omitted: all." }),
   }),
@@ -72,7 +72,7 @@ const listSubscriptions: EndpointDoc = {
 const getSubscription: EndpointDoc = {
   ...own,
   operationId: "getSubscription",
-  summary: "Read a subscription",
+  summary: "Retrieve a subscription",
   path,
   answers: {
     200: responseDocs("The subscription, without its secret.", oneSubscriptionSchema, {

@@ -29,7 +29,7 @@ const redelivery = {
 const redeliverAll: EndpointDoc = {
   ...byOperator,
   operationId: "redeliverAll",
-  summary: "Redeliver everything that failed at a subscription",
+  summary: "Redeliver failed events",
   path: subscriptionPath,
   body: { schema: redeliverAllSchema, examples: { day: { since: "2026-01-31T00:00:00Z" } } },
   answers: {
@@ -43,7 +43,7 @@ const redeliverAll: EndpointDoc = {
 const getRedelivery: EndpointDoc = {
   ...byOperator,
   operationId: "getRedelivery",
-  summary: "Read the progress of a redelivery",
+  summary: "Retrieve a redelivery",
   path: projectPath.extend({ jobId: idOf("job", "The redelivery.") }),
   answers: {
     200: responseDocs(
@@ -60,7 +60,7 @@ const getRedelivery: EndpointDoc = {
 const resealSecrets: EndpointDoc = {
   ...byOperator,
   operationId: "resealSecrets",
-  summary: "Re-encrypt a page of secrets",
+  summary: "Re-encrypt secrets",
   description: "Call it after a change of `SECRETS_KEY`, until `nextCursor` is null.",
   query: z.object({ cursor }),
   answers: {
@@ -77,7 +77,7 @@ const resealSecrets: EndpointDoc = {
 const operateSubscription: EndpointDoc = {
   ...byOperator,
   operationId: "operateSubscription",
-  summary: "Enable a subscription again, or rotate its secret",
+  summary: "Update a subscription",
   path: subscriptionPath,
   body: {
     schema: operateSubscriptionSchema,
@@ -101,7 +101,7 @@ const operateSubscription: EndpointDoc = {
 const redeliver: EndpointDoc = {
   ...byOperator,
   operationId: "redeliver",
-  summary: "Redeliver one event",
+  summary: "Redeliver an event",
   path: projectPath.extend({ deliveryId: idOf("dly", "The delivery.") }),
   answers: {
     202: responseDocs("The delivery is pending again.", redeliveredSchema, {

@@ -13,7 +13,7 @@ const soundTypes = [
 /** `POST /v1/audio/speech`. */
 export const speechApiDoc = callApiDoc("/audio/speech", {
   operationId: "createSpeech",
-  summary: "Speak a text, and charge for it",
+  summary: "Create speech",
   description:
     "Charged by the characters of `input`, as Unicode code points, or by tokens, as the " +
     "price says. The sound passes on as it arrives, with the upstream's content type. A user who " +

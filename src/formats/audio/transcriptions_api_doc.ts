@@ -42,7 +42,7 @@ const description = "Charged by the length of the sound, or by tokens, as the pr
 /** `POST /v1/audio/transcriptions`. */
 export const transcriptionsApiDoc = callApiDoc("/audio/transcriptions", {
   operationId: "createTranscription",
-  summary: "Transcribe a sound, and charge for it",
+  summary: "Create a transcription",
   description,
   body: { schema: transcriptionSchema, type: "multipart/form-data", examples: { form } },
   paysFirst: true,
@@ -52,7 +52,7 @@ export const transcriptionsApiDoc = callApiDoc("/audio/transcriptions", {
 /** `POST /v1/audio/translations`. */
 export const translationsApiDoc = callApiDoc("/audio/translations", {
   operationId: "createTranslation",
-  summary: "Translate a sound into English text, and charge for it",
+  summary: "Create a translation",
   description,
   body: { schema: translationSchema, type: "multipart/form-data", examples: { form } },
   paysFirst: true,

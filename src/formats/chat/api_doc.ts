@@ -51,7 +51,7 @@ const completion: ResponseDoc = {
 /** `POST /v1/chat/completions`. */
 export const chatApiDoc = callApiDoc("/chat/completions", {
   operationId: "createChatCompletion",
-  summary: "Create a chat completion, and charge for it",
+  summary: "Create a chat completion",
   description:
     "OpenAI's chat completions. A hold for the most that the response can cost is placed before the " +
     "upstream is called, and the exact cost is charged before the response ends. With `stream` the " +

@@ -50,7 +50,7 @@ const completed = {
 /** `POST /v1/completions`. */
 export const completionsApiDoc = callApiDoc("/completions", {
   operationId: "createCompletion",
-  summary: "Complete a text, and charge for it",
+  summary: "Create a completion",
   description:
     "OpenAI's legacy completions, for base models and fill-in-the-middle. The hold covers " +
     "`max_tokens` for each prompt and for the larger of `n` and `best_of`. When the user must top " +

@@ -19,7 +19,7 @@ const vectors = {
 /** `POST /v1/embeddings`. */
 export const embeddingsApiDoc = callApiDoc("/embeddings", {
   operationId: "createEmbedding",
-  summary: "Embed texts, and charge for them",
+  summary: "Create embeddings",
   description: "The response passes on as the upstream sent it. A user who must top up gets 402 " +
     "with the message and the link.",
   body: { schema: embeddingRequestSchema, examples: { whole: request } },

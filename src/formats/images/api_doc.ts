@@ -15,7 +15,7 @@ const event = { type: "image_generation.completed", b64_json: "iVBORw0KGgo=" };
 /** `POST /v1/images/generations`. */
 export const imagesApiDoc = callApiDoc("/images/generations", {
   operationId: "createImage",
-  summary: "Make images, and charge for them",
+  summary: "Create images",
   description: "Charged by the image, its quality and its size, or by tokens, as the price says. " +
     "The response passes on as the upstream sent it. A user who must top up gets 402 with the " +
     "message and the link.",

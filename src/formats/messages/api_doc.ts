@@ -66,6 +66,7 @@ function belowUser(path: string, docs: EndpointDocs): EndpointDocs {
   const again: EndpointDoc = {
     ...doc,
     operationId: `${doc.operationId}BelowBase`,
+    variantOf: doc.variantOf ?? doc.operationId,
     summary: `${doc.summary}, below a base URL with the user`,
   };
   return { ...docs, [`/v1/:user/v1${path}`]: { POST: again } };
@@ -73,7 +74,7 @@ function belowUser(path: string, docs: EndpointDocs): EndpointDocs {
 
 const create = callApiDoc("/messages", {
   operationId: "createMessage",
-  summary: "Create a message, and charge for it",
+  summary: "Create a message",
   description:
     "Anthropic's messages, as their SDKs and Claude Code call them. The key is sent as `x-api-key` " +
     "or as a bearer; the user in `X-Service-User`, in the path, or by the key: `metadata.user_id` " +
@@ -92,7 +93,7 @@ const create = callApiDoc("/messages", {
 const eight = { eight: { input_tokens: 8 } };
 const count = countApiDoc("/messages/count_tokens", {
   operationId: "createTokenCount",
-  summary: "Count the tokens of a message's request",
+  summary: "Count message tokens",
   description:
     "Free. The upstream counts; where it does not, the count is our own, and an estimate.",
   body: { schema: countRequestSchema, examples: { hello: { model: request.model, messages } } },

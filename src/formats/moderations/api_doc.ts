@@ -18,7 +18,7 @@ const moderation = {
 /** `POST /v1/moderations`. */
 export const moderationsApiDoc = callApiDoc("/moderations", {
   operationId: "createModeration",
-  summary: "Classify texts and images, free of charge",
+  summary: "Create a moderation",
   description: "Needs no user and no balance: nothing is held, charged or recorded. The rate " +
     "limits of the key apply, and those of the user where the request names one.",
   body: {

@@ -65,7 +65,7 @@ const response: ResponseDoc = {
 /** `POST /v1/responses`. */
 export const responsesApiDoc: EndpointDocs = callApiDoc(path, {
   operationId: "createResponse",
-  summary: "Create a response, and charge for it",
+  summary: "Create a response",
   description:
     "OpenAI's responses. Held, charged and streamed as chat completions are; the last event has " +
     "`usage` with the cost. Tools that run at the provider and have no price are removed, and the " +
