@@ -197,7 +197,7 @@ Deno.test("openapi: a slow reader holds a slice of the document or its page, and
   using world = await createWorld();
   // As it is served: a world's own app checks each response first.
   const app = await createApp({ ...world.deps, metrics: createMetrics() });
-  for (const [path, end] of [["/openapi.json", "}"], ["/docs/api/chat", "</html>"]] as const) {
+  for (const [path, end] of [["/openapi.json", "}"], ["/docs/api/events", "</html>"]] as const) {
     const { body, headers } = await app.fetch(new Request(`http://localhost${path}`));
     let text = "";
     let slices = 0;
