@@ -51,6 +51,7 @@ import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
 import { createReportUnbooked } from "./payments/unbooked.ts";
 import { findUnpayable } from "./payments/merchant.ts";
+import { createConnectStripe } from "./payments/connect_stripe.ts";
 import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createCatalogue } from "./pricing/catalogue.ts";
@@ -158,6 +159,7 @@ async function openServices(outside: Deps) {
     ...createOffers({ links, emit }),
     adminGuard: createAdminGuard(deps.config, auth),
     ...webhooks,
+    connectStripe: createConnectStripe(deps, admin),
     alerts: createAlerts({ deps, subscriptions: webhooks.subscriptions, commit }),
     ...openPricing(deps),
     holdSweep: createHoldSweep(deps, ledger.queue),

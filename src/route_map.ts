@@ -302,6 +302,7 @@ function stripeRouteMap({ stripe }: RouteHandlers): Routes {
   return {
     "/v1/stripe": { anonymousBody, POST: stripe.webhook },
     "/v1/stripe/:projectId": { anonymousBody, POST: stripe.webhook },
+    "/v1/admin/projects/:projectId/stripe/connect": { POST: stripe.connect },
     "/v1/admin/stripe/reconcile": { POST: stripe.reconcile },
     "/v1/admin/projects/:projectId/stripe/reconcile": { POST: stripe.reconcile },
   };

@@ -34,7 +34,7 @@ export async function attentionOf(
   }
   const hosted = project.topUpUrl === null && project.status === "active";
   if (hosted && checkoutKindOf(deps.config, project) === "none") {
-    add("Users cannot pay: no checkout is connected.", "/settings#payments");
+    add("Users cannot pay: no checkout is connected.", "/payments");
   }
   const failing = (await subscriptions.list(project.id, null)).filter(
     ({ id, isActive, consecutiveFailures }) =>

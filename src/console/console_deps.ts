@@ -5,6 +5,7 @@ import type { Fleet } from "../fleet/fleet.ts";
 import type { Prices } from "../pricing/terms.ts";
 import type { Links } from "../paywall/links.ts";
 import type { RequestLog } from "../requests/request_log.ts";
+import type { ConnectStripe } from "../payments/connect_stripe.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
 import type { ProjectAdmin, RevokeWithMade } from "../projects/admin.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
@@ -25,6 +26,7 @@ export interface ConsoleDeps {
   recorder: MoneyRecorder;
   links: Pick<Links, "topUpUrl">;
   alerts: Pick<Alerts, "read" | "sendSample">;
+  connectStripe: ConnectStripe;
   requestLog: Pick<RequestLog, "flush">;
   commit: CommitWithEvents;
   running: RunningCalls;

@@ -49,7 +49,7 @@ export async function stepsOf(
       how: (
         <p>
           Without a checkout your users cannot top up.{" "}
-          <a href={here("/settings#payments")}>
+          <a href={here("/payments")}>
             Connect Stripe or your own checkout
           </a>.
         </p>

@@ -17,6 +17,7 @@ const texts = {
   "webhook-inactive": "The webhook is inactive, so nothing was sent. Activate it first.",
   "redelivering": "The delivery is being retried.",
   "redelivering-all": "The failed deliveries are being retried, a few at a time.",
+  "stripe-connected": "Stripe is connected: users can pay now.",
   "mail-sent": "The test e-mail was sent.",
   "test-sent": "The test event was sent. It is the newest one in the list of deliveries.",
 } as const;

@@ -35,6 +35,7 @@ const groups: readonly {
       ["/users", "Users", "users"],
       ["/activity", "Activity", "activity"],
       ["/pricing", "Pricing", "pricing"],
+      ["/payments", "Payments", "wallet"],
     ],
   },
   {

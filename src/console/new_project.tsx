@@ -1,9 +1,9 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { notFound } from "../base/errors.ts";
+import { ApiError, notFound } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import { FormCheckbox, FormError, FormField, FormSelect, Hidden } from "../pages/form_parts.tsx";
 import { Card, CodeBlock } from "../pages/parts.tsx";
-import { createProjectSchema } from "../projects/schema.ts";
+import { createProjectSchema, type Project } from "../projects/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { decimalText, formIdOf, orShowFormAgain, submittedText } from "./fields.ts";
 import type { ConsoleGuard, ConsoleVisit } from "./guard.tsx";
@@ -20,7 +20,8 @@ const labels = {
 };
 
 /** Creating a project, for operators: its prices, upstream and payments on one page. */
-export function newProjectPages(guard: ConsoleGuard, { deps, admin, sessions }: ConsoleDeps) {
+export function newProjectPages(guard: ConsoleGuard, services: ConsoleDeps) {
+  const { deps, admin, sessions } = services;
   const show = (visit: ConsoleVisit, problem: string | null, form = new URLSearchParams()) => {
     requireOperator(visit);
     const view = { visit, problem, form, formId: deps.id("form") };
@@ -40,7 +41,9 @@ export function newProjectPages(guard: ConsoleGuard, { deps, admin, sessions }: 
           const made = await admin.create(settings, visit.session.by);
           const model = Object.keys(settings.pricing.models)[0] ?? "gpt-4o-mini";
           const { project: { id }, apiKey, ownerKey } = made;
-          const shown = { visit, id, apiKey, ownerKey, model, baseUrl: deps.config.baseUrl };
+          const unpaid = await connectAlso(services, visit, made.project, form);
+          const { baseUrl } = deps.config;
+          const shown = { visit, id, apiKey, ownerKey, model, baseUrl, unpaid };
           return visit.page("The project is created", <CreatedProject {...shown} />);
         },
         (problem) => show(visit, problem, form),
@@ -48,6 +51,27 @@ export function newProjectPages(guard: ConsoleGuard, { deps, admin, sessions }: 
       );
     }),
   };
+}
+
+/**
+ * Connects Stripe where only a key was given. Returns why it could not be connected: the project
+ * exists already, and its keys are shown only now.
+ */
+async function connectAlso(
+  { connectStripe }: ConsoleDeps,
+  { session }: ConsoleVisit,
+  project: Project,
+  form: URLSearchParams,
+): Promise<string | null> {
+  const key = submittedText(form, "stripeKey");
+  if (key === null || submittedText(form, "stripeWebhook") !== null) return null;
+  try {
+    await connectStripe(project, key, session.by);
+    return null;
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
 }
 
 function requireOperator({ session }: ConsoleVisit): void {
@@ -61,6 +85,7 @@ function readProject(form: URLSearchParams): Record<string, unknown> {
   const url = text("upstreamUrl");
   const apiKey = text("upstreamKey");
   const stripe = text("stripeKey");
+  const webhook = text("stripeWebhook");
   return {
     name: text("name") ?? "",
     ...(ownerUserId === null ? {} : { ownerUserId }),
@@ -71,9 +96,8 @@ function readProject(form: URLSearchParams): Record<string, unknown> {
       markupPercent: decimalText(form, "markupPercent") ?? "0",
     },
     ...(url === null ? {} : { upstream: { url, ...(apiKey === null ? {} : { apiKey }) } }),
-    ...(stripe === null
-      ? {}
-      : { stripe: { secretKey: stripe, webhookSecret: text("stripeWebhook") ?? "" } }),
+    // With the key alone, Stripe is connected once the project exists.
+    ...(webhook === null ? {} : { stripe: { secretKey: stripe ?? "", webhookSecret: webhook } }),
   };
 }
 
@@ -172,20 +196,22 @@ function ConnectionFields({ form }: { form: URLSearchParams }) {
           name="stripeWebhook"
           label={labels["stripe.webhookSecret"]}
           type="password"
-          hint="Begins with whsec_: of the webhook that you have added at Stripe."
+          hint="Empty: Farebox makes the webhook at Stripe. Else begins with whsec_."
         />
       </fieldset>
     </>
   );
 }
 
-function CreatedProject({ visit: { at }, id, apiKey, ownerKey, model, baseUrl }: {
+function CreatedProject({ visit: { at }, id, apiKey, ownerKey, model, baseUrl, unpaid }: {
   visit: ConsoleVisit;
   id: string;
   apiKey: string;
   ownerKey: string;
   model: string;
   baseUrl: string;
+  /** Why Stripe is not connected; null where nothing was to be connected, or all went well. */
+  unpaid: string | null;
 }) {
   const curl = [
     `curl ${baseUrl}/v1/chat/completions \\`,
@@ -196,6 +222,11 @@ function CreatedProject({ visit: { at }, id, apiKey, ownerKey, model, baseUrl }:
   return (
     <>
       <p class="notice">Both keys are shown only once: copy them now.</p>
+      {unpaid === null ? null : (
+        <p class="alert">
+          Stripe is not connected: {unpaid} <a href={at(`/projects/${id}/payments`)}>Connect it</a>
+        </p>
+      )}
       <Card title="Key of the app">
         <CodeBlock id="app-key" text={apiKey} />
         <p class="muted">Its server sends requests with it.</p>

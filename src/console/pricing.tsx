@@ -3,6 +3,8 @@ import { mapCommonPrices } from "../base/token_classes.ts";
 import { parseWith } from "../base/request.ts";
 import { pricingSchema } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
+import { listPriceOf, PricingTabs } from "./catalogue.tsx";
+import type { Prices } from "../pricing/terms.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain } from "./fields.ts";
 import { FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
@@ -46,7 +48,11 @@ export function pricingPages(guard: ConsoleGuard, services: ConsoleDeps) {
       const { project } = visit;
       const model = Object.keys(project.pricing.models).find((name) => name !== "*") ?? "";
       const [sample, seen] = [usualSample(model), fingerprintOf(part, project)];
-      return page(visit, { form: priceFormOf(project), sample, seen, problem: null });
+      const form = withModel(priceFormOf(project), visit, {
+        prices: services.prices,
+        at: services.deps.clock.now(),
+      });
+      return page(visit, { form, sample, seen, problem: null });
     }),
     change: guard.project(async (visit) => {
       const form = await visit.form();
@@ -85,6 +91,26 @@ export function pricingPages(guard: ConsoleGuard, services: ConsoleDeps) {
   };
 }
 
+/** Puts a model that was chosen in the catalogue into the first empty row, at its list price. */
+function withModel(
+  form: PriceForm,
+  { project, incoming }: ProjectVisit,
+  { prices, at }: { prices: Prices; at: number },
+): PriceForm {
+  const name = incoming.query("model") ?? "";
+  if (name === "" || form.models.some((row) => row.name === name)) return form;
+  const price = listPriceOf(prices, project, name, at)?.perMillion;
+  const empty = form.models.findIndex((row) => row.name === "");
+  const models = form.models.map((row, place) =>
+    place !== empty ? row : {
+      ...row,
+      name,
+      ...mapCommonPrices(({ price: field }) => price?.[field] ?? ""),
+    }
+  );
+  return { ...form, models };
+}
+
 function usualSample(model: string): SampleText {
   const { prompt, cached, output } = defaultSample;
   const fields = new Map<string, string | number>([
@@ -111,6 +137,7 @@ function Pricing({ visit: { project, here }, form, sample, seen, problem, date }
   const isDollars = project.currency === "usd";
   return (
     <>
+      <PricingTabs here={here} shown="own" />
       <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />

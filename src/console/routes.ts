@@ -15,7 +15,9 @@ import { messagePages } from "./messages.tsx";
 import { namedFormPages } from "./named_form.tsx";
 import { newProjectPages } from "./new_project.tsx";
 import { overviewPage } from "./overview.tsx";
+import { paymentPages } from "./payments.tsx";
 import { pricingPages } from "./pricing.tsx";
+import { cataloguePage } from "./catalogue.tsx";
 import { consoleHome, projectsPage } from "./projects.tsx";
 import { refundPages } from "./refund.tsx";
 import { requestPages } from "./requests.tsx";
@@ -78,6 +80,7 @@ function moneyRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps
 
 function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): PageRoutes {
   const keys = keyPages(guard, services);
+  const payments = paymentPages(guard, services);
   const pricing = pricingPages(guard, services);
   const limits = limitPages(guard, services);
   const upstream = namedFormPages(guard, services, upstreamForm);
@@ -88,7 +91,9 @@ function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDe
   return {
     [`${project}/keys`]: { GET: keys.show, POST: keys.create },
     [`${project}/keys/:keyId/revoke`]: { GET: keys.confirmRevoke, POST: keys.revoke },
+    [`${project}/payments`]: { GET: payments.show, POST: payments.connect },
     [`${project}/pricing`]: { GET: pricing.show, POST: pricing.change },
+    [`${project}/pricing/catalogue`]: { GET: cataloguePage(guard, services) },
     [`${project}/upstreams`]: { GET: upstreamsPage(guard, services) },
     [`${project}/upstreams/one`]: { GET: upstream.show, POST: upstream.save },
     [`${project}/upstreams/route`]: { GET: route.show, POST: route.save },

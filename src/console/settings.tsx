@@ -300,13 +300,23 @@ function About({ project: { id, upstream, stripe, userSource, ownerUserId }, her
   here: ProjectVisit["here"];
 }) {
   return (
-    <Card title="Set by the operator" note={<a href={here("/upstreams")}>Upstreams</a>}>
+    <Card title="Set elsewhere">
       <ul>
         <li>
           Project: <code>{id}</code>, of <code>{ownerUserId}</code>
         </li>
-        <li>Upstream: {upstream === null ? "the instance’s" : <code>{upstream.url}</code>}</li>
-        <li>Stripe: {stripe === null ? "not connected" : "connected"}</li>
+        <li>
+          <a href={here("/upstreams")}>Upstream</a>:{" "}
+          {upstream === null ? "the instance’s" : <code>{upstream.url}</code>}
+        </li>
+        <li>
+          <a href={here("/payments")}>Payments</a>: Stripe is{" "}
+          {stripe === null ? "not connected" : "connected"}
+        </li>
+        <li>
+          <a href={here("/pricing")}>Prices</a>, <a href={here("/limits")}>limits</a>,{" "}
+          <a href={here("/messages")}>messages</a>, <a href={here("/alerts")}>alerts</a>
+        </li>
         <li>Users are named {userSource === "header" ? "only by the header" : "anywhere"}</li>
       </ul>
     </Card>

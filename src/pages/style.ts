@@ -165,6 +165,8 @@ tbody tr:hover > * { background: var(--sunken); }
 th.number, td.number { text-align: right; white-space: nowrap; }
 td code { white-space: nowrap; }
 table.inputs td { padding: 0.25rem 0.375rem; border: 0; }
+.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+  white-space: nowrap; }
 table.inputs tr:hover > * { background: none; }
 table.inputs input { width: 7rem; } table.inputs td:first-child input { width: 15rem; }
 @media (max-width: 40rem) {

@@ -26,8 +26,6 @@ export const docsStyle = `
 .docs .address { font-family: var(--mono); font-size: 0.8125rem; }
 .docs .method { display: inline-block; padding: 0 0.375rem; border-radius: 0.25rem;
   font: 600 0.75rem/1.5 var(--mono); background: var(--accent-soft); color: var(--accent-strong); }
-.docs .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
-  white-space: nowrap; }
 .docs .search { margin: 0.75rem 0; } .docs .search input { width: 100%; }
 .docs .results { list-style: none; padding: 0; } .docs .results li { margin: 0 0 1.25rem; }
 .docs .results a { font-weight: 600; } .docs .results p { margin: 0.25rem 0 0; color: var(--muted); }

@@ -121,7 +121,50 @@ const stripe: EndpointDoc = {
   ],
 };
 
-/** The API documentation of the endpoints that Stripe calls. */
+/** The body of a call that connects a Stripe account. */
+export const connectStripeSchema = z.strictObject({
+  secretKey: z.string().min(1).max(512).meta({
+    description: "A secret or restricted key, which may write webhook endpoints and checkouts.",
+  }),
+});
+
+const connectStripeDoc: EndpointDoc = {
+  tag: "Projects",
+  access: "operator",
+  operationId: "connectStripe",
+  summary: "Connect Stripe",
+  description: "Creates the webhook at Stripe, and stores its signing secret with the key, both " +
+    "encrypted. Repeat it to replace the key: the former webhook of this project is removed.",
+  path: projectPath,
+  body: {
+    schema: connectStripeSchema,
+    examples: { key: { secretKey: "sk_test_of_the_owner" } },
+  },
+  answers: {
+    200: responseDocs(
+      "The account is connected.",
+      z.object({
+        connected: z.literal(true),
+        webhookUrl: z.string().meta({ description: "Where Stripe reports payments." }),
+      }),
+      {
+        connected: {
+          connected: true,
+          webhookUrl: "https://farebox.example/v1/stripe/pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+        },
+      },
+    ),
+  },
+  errors: [
+    { status: 400, code: "invalid_value", when: "`secretKey` is no key of Stripe." },
+    { status: 400, code: "stripe_refused", when: "Stripe does not accept the key or the address." },
+    { status: 400, code: "mode_conflict", when: "The project's users pay into wallets." },
+    { status: 502, code: "stripe_unavailable", when: "Stripe does not respond." },
+    ...idErrors("project"),
+  ],
+};
+
+/** The API documentation of the endpoints for Stripe. */
 export const paymentsApiDoc: EndpointDocs = {
   "/v1/admin/stripe/reconcile": { POST: reconcile },
   "/v1/admin/projects/:projectId/stripe/reconcile": {
@@ -137,6 +180,7 @@ export const paymentsApiDoc: EndpointDocs = {
       ],
     },
   },
+  "/v1/admin/projects/:projectId/stripe/connect": { POST: connectStripeDoc },
   "/v1/stripe": { POST: stripe },
   "/v1/stripe/:projectId": {
     POST: {

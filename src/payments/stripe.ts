@@ -64,21 +64,29 @@ export function fromStripeUnits(units: number, currency: string): Amount {
   return toAmount((BigInt(units) * unit) / unitsPerOne(currency));
 }
 
+/** Opens Stripe's client, which is loaded with the first one. */
+export async function openStripeClient(
+  deps: Pick<Deps, "fetch">,
+  secretKey: Secret,
+): Promise<Stripe> {
+  const { default: Client } = await import("stripe");
+  const fetchOnly = (input: string | URL | Request, init?: RequestInit) =>
+    deps.fetch(input instanceof Request ? input.url : String(input), init ?? {});
+  return new Client(secretKey.reveal(), {
+    httpClient: Client.createFetchHttpClient(fetchOnly),
+    timeout: timeoutMs,
+    maxNetworkRetries: 1,
+    telemetry: false,
+  });
+}
+
 /** Opens an account. The client library is loaded with the first one. */
 export async function openStripe(
   deps: Pick<Deps, "fetch" | "clock">,
   { secretKey, webhookSecret }: { secretKey: Secret; webhookSecret: Secret },
 ): Promise<StripeAccount> {
   const { default: Client } = await import("stripe");
-  const fetchOnly = (input: string | URL | Request, init?: RequestInit) =>
-    deps.fetch(input instanceof Request ? input.url : String(input), init ?? {});
-  const open = () =>
-    new Client(secretKey.reveal(), {
-      httpClient: Client.createFetchHttpClient(fetchOnly),
-      timeout: timeoutMs,
-      maxNetworkRetries: 1,
-      telemetry: false,
-    });
+  const open = () => openStripeClient(deps, secretKey);
   const crypto = Client.createSubtleCryptoProvider();
 
   /** Creates a session once for each key, and waits while another request under the key runs. */
@@ -88,7 +96,7 @@ export async function openStripe(
     for (let attempt = 1;; attempt++) {
       const idempotencyKey = freshKeys === 0 ? key : `${key}-${digest}-${freshKeys}`;
       try {
-        return await open().checkout.sessions.create(parameters, { idempotencyKey });
+        return await (await open()).checkout.sessions.create(parameters, { idempotencyKey });
       } catch (error) {
         const { rawType, type, statusCode, code } = Object(error);
         const isInUse = statusCode === 409 || code === "lock_timeout";
@@ -119,10 +127,14 @@ export async function openStripe(
       if (!session.url) throw new Error("Stripe created a session without a URL");
       return { id: session.id, url: session.url };
     },
-    listSessions: (page) =>
-      pageOf(open().checkout.sessions.list({ ...listParameters(page), status: "complete" })),
-    listEvents: ({ types, ...page }) =>
-      pageOf(open().events.list({ ...listParameters(page), types })),
+    listSessions: async (page) => {
+      const { checkout } = await open();
+      return await pageOf(checkout.sessions.list({ ...listParameters(page), status: "complete" }));
+    },
+    listEvents: async ({ types, ...page }) => {
+      const { events } = await open();
+      return await pageOf(events.list({ ...listParameters(page), types }));
+    },
     async readEvent(raw, signature) {
       const now = deps.clock.now();
       try {

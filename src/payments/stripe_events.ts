@@ -1,6 +1,19 @@
 import { z } from "zod";
 import { ApiError } from "../base/errors.ts";
 
+/** The types of events that a webhook at Stripe has to report. */
+export const stripeEventTypes = [
+  "checkout.session.completed",
+  "checkout.session.async_payment_succeeded",
+  "checkout.session.async_payment_failed",
+  "charge.refunded",
+  "refund.failed",
+  "charge.dispute.created",
+  "charge.dispute.funds_withdrawn",
+  "charge.dispute.closed",
+  "charge.dispute.funds_reinstated",
+] as const;
+
 /** The fields of a checkout session that are read. */
 export type CheckoutSession = z.output<typeof sessionSchema>;
 

@@ -28,6 +28,8 @@ export interface Catalogue {
   find(provider: string | null, model: string, at: number): ListPrice | null;
   /** The list price of a model at this very provider. */
   findOf(provider: string, model: string, at: number): ListPrice | null;
+  /** The names of a provider's models, in order; with a null provider, those of their makers. */
+  models(provider: string | null): readonly string[];
   /** The context window of a model, in tokens; null where the package does not state it. */
   contextWindow(provider: string | null, model: string): number | null;
   /** Puts refreshed prices, by provider, in front of the package's. */
@@ -65,6 +67,13 @@ export function createCatalogue(): Catalogue {
       return null;
     },
     findOf: findAt,
+    models(provider) {
+      const names = (provider === null ? makers : providersFor(provider, "")).flatMap((one) => [
+        ...(refreshed.get(one)?.keys() ?? []),
+        ...(packageProvider(one)?.models ?? []).map(({ id }) => id),
+      ]);
+      return [...new Set(names)].sort();
+    },
     contextWindow(provider, model) {
       for (const one of providersFor(provider, model)) {
         const window = packageModel(one, model)?.context_window;

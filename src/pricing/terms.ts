@@ -53,6 +53,8 @@ export interface Prices {
    * requested one's. Its `listPrice` is that of the model that answered, where that has one.
    */
   servedTerms(project: Project, call: ServedModel): ModelTerms;
+  /** The models whose list price the catalogue has for the project's usual upstream, in order. */
+  catalogueModels(project: Project): readonly string[];
   /** The day of the catalogue's newest prices. */
   readonly catalogueDate: string;
   /** Changes when the catalogue's prices do. */
@@ -179,6 +181,8 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
       const contextWindow = catalogue.contextWindow(providerOf(project, place), model);
       return { ...own, listPrice, contextWindow, isOfAskedName: true };
     },
+    catalogueModels: (project) =>
+      project.currency === "usd" ? catalogue.models(usualProvider(project)) : [],
     get catalogueDate() {
       return catalogue.date;
     },

@@ -55,6 +55,8 @@ async function allPages(world: World & { subscriptionId: string }): Promise<[str
     ["keys", `${project}/keys`],
     ["key-revoke", `${project}/keys/${body.keys[0].id}/revoke`],
     ["pricing", `${project}/pricing`],
+    ["catalogue", `${project}/pricing/catalogue?q=gpt`],
+    ["payments", `${project}/payments`],
     ["upstreams", `${project}/upstreams`],
     ["limits", `${project}/limits`],
     ["messages", `${project}/messages?language=de`],
@@ -84,6 +86,22 @@ for (const scheme of ["light", "dark"] as const) {
     }
     assert.deepEqual(visitor.complaints, []);
     for (const asked of visitor.requests) assert.ok(asked.startsWith(url), asked);
+  });
+}
+
+for (const scheme of ["light", "dark"] as const) {
+  Deno.test(`browser: every page of the console fits a wide screen in ${scheme}`, async () => {
+    using world = await busyWorld();
+    await using visitor = await visit(world, { scheme, screen: "desktop" });
+    const { page, url } = visitor;
+    await page.setViewportSize({ width: 1_440, height: 900 });
+    await signIn(page, url, world.ownerKey);
+    for (const [name, path] of await allPages(world)) {
+      await page.goto(url + path);
+      await assertFits(page);
+      await picture(page, `console-${name}-wide-${scheme}`);
+    }
+    assert.deepEqual(visitor.complaints, []);
   });
 }
 

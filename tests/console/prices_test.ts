@@ -148,3 +148,28 @@ Deno.test("console: prices with conditions are edited as JSON, with a preview be
   assert.deepEqual(body.project.pricing.models["test-model"], price);
   assert.equal(body.project.pricing.catalogue, true);
 });
+
+Deno.test("console: the catalogue has list prices, what users pay and the margin, and sets a price", async () => {
+  const pricing = {
+    catalogue: true,
+    markupPercent: "25",
+    models: { "gpt-4o": { input: "5", output: "20" } },
+  };
+  using world = await createWorld({ project: { pricing } });
+  const owner = await signedIn(world);
+  const { html } = await owner.get("pricing/catalogue?q=GPT-4o");
+  const rows = html.split("<tr>").map(textOf).map((text) => text.replaceAll(/\s+/g, ""));
+  const row = (start: string) => rows.find((text) => text.startsWith(start)) ?? "";
+  assert.match(row("gpt-4o-mini$"), /\$0\.15\$0\.60\$0\.1875\$0\.75.*20\.0%/);
+  assert.match(row("gpt-4oownprice"), /\$2\.50\$10\.00\$5\.00\$20\.00.*50\.0%/);
+  assert.doesNotMatch(html, /claude/);
+  const filled = await owner.get("pricing?model=gpt-4o-mini");
+  assert.match(filled.html, /name="model\.1\.name"[^>]*value="gpt-4o-mini"/);
+  assert.match(filled.html, /name="model\.1\.output"[^>]*value="0\.6"/);
+  const whole = await owner.get("pricing/catalogue");
+  const [, next = ""] = /href="[^"]*(pricing\/catalogue\?q=[^"]*after=[^"]+)"/.exec(whole.html) ??
+    [];
+  const second = await owner.get(next.replaceAll("&amp;", "&"));
+  assert.equal(second.status, 200);
+  assert.notEqual(textOf(second.html), textOf(whole.html));
+});

@@ -15,6 +15,9 @@ export interface StripeDouble {
   events: Session[];
   /** How many objects a page of a list has. */
   pageSize: number;
+  /** The account's webhooks, and how many were ever made. */
+  endpoints: Session[];
+  endpointsMade: number;
   /** What lists were asked for. */
   lists: URLSearchParams[];
   list(url: URL): Response;
@@ -34,6 +37,8 @@ export function createStripeDouble(): StripeDouble {
     events: [],
     pageSize: 100,
     lists: [],
+    endpoints: [],
+    endpointsMade: 0,
     list({ pathname, searchParams }) {
       double.lists.push(searchParams);
       const all = pathname === "/v1/events" ? double.events : [...sessions.values()].toReversed();
@@ -58,6 +63,9 @@ export function createStripeDouble(): StripeDouble {
         return Response.json({ error }, { status: 400 });
       }
       const { pathname } = new URL(request.url);
+      if (pathname.startsWith("/v1/webhook_endpoints") && isOwner(request)) {
+        return await answerEndpoints(double, request);
+      }
       const authorized = request.headers.get("authorization") === "Bearer sk_test_of_the_owner";
       if (authorized && request.method === "GET") return double.list(new URL(request.url));
       if (!authorized || request.method !== "POST" || pathname !== "/v1/checkout/sessions") {
@@ -85,6 +93,31 @@ export function createStripeDouble(): StripeDouble {
     },
   };
   return double;
+}
+
+const isOwner = (request: Request) =>
+  request.headers.get("authorization") === "Bearer sk_test_of_the_owner";
+
+/** The account's webhooks: listed, created with a secret, and deleted. */
+async function answerEndpoints(double: StripeDouble, request: Request): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  const url = "/v1/webhook_endpoints";
+  if (request.method === "GET") {
+    const data = double.endpoints.map(({ secret: _, ...rest }) => rest);
+    return Response.json({ object: "list", data, has_more: false, url });
+  }
+  if (request.method === "DELETE") {
+    const id = pathname.slice(url.length + 1);
+    double.endpoints = double.endpoints.filter((endpoint) => endpoint.id !== id);
+    return Response.json({ id, object: "webhook_endpoint", deleted: true });
+  }
+  const form = new URLSearchParams(await request.text());
+  const n = ++double.endpointsMade;
+  const events = [...form].filter(([name]) => name.startsWith("enabled_events"))
+    .map(([, type]) => type);
+  const endpoint = { id: `we_${n}`, url: form.get("url"), events, secret: `whsec_made_${n}` };
+  double.endpoints.push(endpoint);
+  return Response.json({ object: "webhook_endpoint", ...endpoint });
 }
 
 function makeSession(form: URLSearchParams, n: number): Session {

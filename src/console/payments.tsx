@@ -1,0 +1,127 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { badRequest } from "../base/errors.ts";
+import { stripeWebhookUrl } from "../payments/connect_stripe.ts";
+import { checkoutKindOf } from "../payments/merchant.ts";
+import type { Project } from "../projects/schema.ts";
+import { FormError, FormField } from "../pages/form_parts.tsx";
+import { Badge, Card, CodeBlock } from "../pages/parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
+import { orShowFormAgain, submittedText } from "./fields.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+
+const section = "/payments";
+const labels = { secretKey: "Stripe secret key", "stripe.secretKey": "Stripe secret key" };
+
+const states = {
+  stripe: <Badge tone="good">Stripe is connected</Badge>,
+  own: <Badge tone="good">Your own checkout</Badge>,
+  sandbox: <Badge tone="late">Development: payments are not real</Badge>,
+  none: <Badge tone="bad">Users cannot pay</Badge>,
+};
+
+/** Where a project's users pay, and connecting Stripe by its key alone. */
+export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
+  const { deps, connectStripe, askForKey } = services;
+  const page = (visit: ProjectVisit, problem: string | null) =>
+    visit.page(
+      "Payments",
+      <Payments
+        visit={visit}
+        kind={checkoutKindOf(deps.config, visit.project)}
+        webhookUrl={stripeWebhookUrl(deps.config, visit.project.id)}
+        problem={problem}
+      />,
+      { section, problem, note: "Where the link in a paywall message leads to." },
+    );
+  return {
+    show: guard.project((visit) => page(visit, null)),
+    connect: guard.project(async (visit) => {
+      const { project, session, here, go } = visit;
+      const form = await visit.form();
+      const asked = await askForKey(visit, form);
+      if (asked) return asked;
+      return await orShowFormAgain(
+        async () => {
+          const secretKey = submittedText(form, "secretKey");
+          if (secretKey === null) throw badRequest("secretKey", "Enter a secret key of Stripe.");
+          await connectStripe(project, secretKey, session.by);
+          return go(here(section), "stripe-connected");
+        },
+        (problem) => page(visit, problem),
+        labels,
+      );
+    }),
+  };
+}
+
+function Payments({ visit, kind, webhookUrl, problem }: {
+  visit: ProjectVisit;
+  kind: ReturnType<typeof checkoutKindOf>;
+  webhookUrl: string;
+  problem: string | null;
+}) {
+  const { project, here } = visit;
+  const { topUpUrl, topUp: { checkoutUrl } } = project;
+  return (
+    <>
+      <Card title="State" actions={states[topUpUrl === null ? kind : "own"]}>
+        <p>
+          {topUpUrl !== null
+            ? (
+              <>
+                Links lead to your own page: <code>{topUpUrl}</code>.
+              </>
+            )
+            : checkoutUrl !== null
+            ? (
+              <>
+                The top-up page leads to your own checkout: <code>{checkoutUrl}</code>.
+              </>
+            )
+            : "Links lead to the top-up page of this server."}{"  "}
+          <a href={here("/settings")}>Change the addresses and the amounts</a>
+        </p>
+      </Card>
+      {project.mode === "shared"
+        ? (
+          <p class="notice">
+            Users pay into wallets, by this server’s own Stripe account: set{" "}
+            <code>STRIPE_SECRET_KEY</code>.
+          </p>
+        )
+        : <StripeCard project={project} {...{ here, webhookUrl, problem }} />}
+    </>
+  );
+}
+
+function StripeCard({ project, here, webhookUrl, problem }: {
+  project: Project;
+  here: ProjectVisit["here"];
+  webhookUrl: string;
+  problem: string | null;
+}) {
+  const isConnected = project.stripe !== null;
+  return (
+    <Card title={isConnected ? "Replace the Stripe key" : "Connect Stripe"}>
+      <p>
+        The key is enough: Farebox makes the webhook at Stripe, and keeps its signing secret. Both
+        are stored encrypted.
+      </p>
+      <FormError text={problem} />
+      <form method="post" action={here(section)}>
+        <FormField
+          name="secretKey"
+          label={labels.secretKey}
+          type="password"
+          hint="Begins with sk_ or rk_. A restricted key may write checkout sessions and webhook endpoints, and read events."
+          required
+        />
+        <button type="submit" class="primary">
+          {isConnected ? "Replace the key" : "Connect Stripe"}
+        </button>
+      </form>
+      <p class="muted">The webhook that Stripe calls:</p>
+      <CodeBlock id="stripe-webhook" text={webhookUrl} />
+    </Card>
+  );
+}
