@@ -1,8 +1,8 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { notFound } from "../base/errors.ts";
-import { isObject, type Json } from "../base/json.ts";
 import type { Handler } from "../base/handler.ts";
 import { type AuditRow, listAudit } from "../projects/audit.ts";
+import { auditActor, AuditDetail, auditWords } from "./audit_words.tsx";
 import type { ConsoleGuard } from "./guard.tsx";
 import { Pager, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
@@ -14,9 +14,13 @@ export function auditPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handler {
   return guard.project(async ({ project, incoming, here, page }) => {
     const cursor = incoming.query("cursor");
     const trail = await listAudit(deps.kv, project.id, { limit: rowsPerPage, cursor });
-    return page("Audit trail", <Trail {...trail} cursor={cursor} address={here("/audit")} />, {
-      section: "/audit",
-    });
+    return page(
+      "Audit trail",
+      <Trail {...trail} {...{ cursor, here }} address={here("/audit")} />,
+      {
+        section: "/audit",
+      },
+    );
   });
 }
 
@@ -27,32 +31,34 @@ export function instanceAuditPage(guard: ConsoleGuard, { deps }: ConsoleDeps): H
     const cursor = incoming.query("cursor");
     const trail = await listAudit(deps.kv, null, { limit: rowsPerPage, cursor });
     const address = at("/audit");
-    return page("Audit trail of the instance", <Trail {...trail} {...{ cursor, address }} />);
+    const here = () => at("/projects");
+    return page("Audit trail of the instance", <Trail {...trail} {...{ cursor, address, here }} />);
   });
 }
 
-function Trail({ actions, nextCursor, cursor, address }: {
+function Trail({ actions, nextCursor, cursor, address, here }: {
   actions: AuditRow[];
   nextCursor: string | null;
   cursor: string | undefined;
   address: string;
+  /** Returns the address of a page of the project. */
+  here: (path: string) => string;
 }) {
   return (
     <>
       <Table
-        caption="Changes by owners and operators, newest first; times in UTC"
-        columns={["Time", "Action", "Target", "Actor", "Details"]}
-        rows={actions.map(({ at, action, target, actor, via, address, detail }) => [
-          <TimeCell at={at} />,
-          <code>{action}</code>,
-          <code>
-            <bdi>{target}</bdi>
-          </code>,
+        caption="Changes by owners and operators, newest first"
+        columns={["Time", { title: "What", lead: true }, "Changes", "From"]}
+        rows={actions.map((row) => [
+          <TimeCell at={row.at} />,
+          <>
+            {auditActor(row)} {auditWords(row, here)}.
+          </>,
+          <AuditDetail detail={row.detail} />,
           [
-            `${whoIs(actor)}, ${via === "console" ? "in the console" : "by the API"}`,
-            ...(address === undefined ? [] : [`from ${address}`]),
+            row.via === "console" ? "Console" : "API",
+            ...(row.address === undefined ? [] : [row.address]),
           ].join(", "),
-          <Detail detail={detail} />,
         ])}
         empty="No changes yet."
       />
@@ -62,34 +68,4 @@ function Trail({ actions, nextCursor, cursor, address }: {
       />
     </>
   );
-}
-
-function whoIs({ type, suffix }: AuditRow["actor"]): string {
-  return type === "operator" ? "Operator" : `Key …${suffix ?? ""}`;
-}
-
-function Detail({ detail }: Pick<AuditRow, "detail">) {
-  return (
-    <ul class="exact changes">
-      {Object.entries(detail).map(([name, value]) => (
-        <li>
-          <bdi>{name}: {inWords(value)}</bdi>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-/** A change as "2.50 → 3.00", and any other value as it is. */
-function inWords(value: Json): string {
-  if (isObject(value) && "from" in value && "to" in value) {
-    return `${asText(value.from ?? null)} → ${asText(value.to ?? null)}`;
-  }
-  return asText(value);
-}
-
-function asText(value: Json): string {
-  if (value === null) return "none";
-  if (Array.isArray(value)) return value.map(asText).join(", ");
-  return typeof value === "string" ? value : JSON.stringify(value);
 }

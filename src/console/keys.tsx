@@ -16,7 +16,9 @@ import {
   ShownOnce,
 } from "../pages/form_parts.tsx";
 import { submitOnce } from "./submit_once.ts";
-import { Badge, Table, TimeCell } from "../pages/parts.tsx";
+import { zero } from "../base/money.ts";
+import { Badge, Card, CodeBlock, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
+import { type KeyUse, type KeyUses, readKeyUses } from "../requests/key_use.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/keys";
@@ -36,8 +38,10 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
 
   async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
+    await services.requestLog.flush();
+    const uses = await readKeyUses(deps.kv, visit.project.id);
     const now = deps.clock.now();
-    const view = { problem, form, formId: deps.id("form"), keys: keys.toReversed(), now };
+    const view = { uses, problem, form, formId: deps.id("form"), keys: keys.toReversed(), now };
     return visit.page("API keys", <Keys {...view} visit={visit} />, { section, problem });
   }
 
@@ -64,7 +68,17 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
             (alongside) => admin.createKey(project.id, settings, session.by, alongside),
           );
           if (!made) return go(here(section), "already-sent");
-          const shown = { name: settings.name, apiKey: made.secret, back: here(section) };
+          const { baseUrl } = deps.config;
+          const model = Object.keys(project.pricing.models).find((name) => name !== "*");
+          const shown = {
+            name: settings.name,
+            apiKey: made.secret,
+            back: here(section),
+            model: settings.models?.[0] ?? model ?? "gpt-4o-mini",
+            user: settings.user ?? settings.defaultUser ?? "ada",
+            // What is no app's key does not call models.
+            baseUrl: settings.scopes.includes("chat") ? baseUrl : null,
+          };
           return page("A new API key", <NewKey {...shown} />, { section });
         },
         (problem) => list(visit, problem, form),
@@ -140,6 +154,7 @@ function KeyPowers({ power, currency }: { power: ApiKey; currency: string }) {
 }
 
 interface KeysView {
+  uses: KeyUses;
   keys: ApiKey[];
   now: number;
   problem: string | null;
@@ -157,15 +172,29 @@ function Keys(view: KeysView) {
   );
 }
 
-function KeyTable({ keys, now, visit: { here, project: { currency } } }: KeysView) {
+function KeyTable({ keys, uses, now, visit: { here, project: { currency } } }: KeysView) {
   return (
     <Table
-      caption="Newest first; a key itself is never shown again"
-      columns={["Name", "Ends in", "State", "May", "User", "Created", "Action"]}
+      caption={`Newest first; a key itself is never shown again. ${usesRead(uses)}`}
+      columns={[
+        { title: "Name", lead: true },
+        "State",
+        "Last used",
+        { title: "Requests", number: true },
+        { title: "Spent", number: true },
+        "May",
+        "User",
+        "Created",
+        "Action",
+      ]}
       rows={keys.map((key) => [
-        key.name ? <bdi>{key.name}</bdi> : "no name",
-        <code>…{key.suffix}</code>,
+        <>
+          {key.name ? <bdi>{key.name}</bdi> : "no name"} <code>…{key.suffix}</code>
+        </>,
         <KeyState state={key} now={now} />,
+        <KeyLastUsed use={uses.keys.get(key.id)} />,
+        String(uses.keys.get(key.id)?.requests ?? 0),
+        <MoneyCell amount={uses.keys.get(key.id)?.spent ?? zero} currency={currency} />,
         <KeyPowers power={key} currency={currency} />,
         key.user === null
           ? key.defaultUser === null ? "any" : (
@@ -190,6 +219,16 @@ function KeyTable({ keys, now, visit: { here, project: { currency } } }: KeysVie
       empty="No keys yet."
     />
   );
+}
+
+/** How far back the use of keys was looked at. */
+function usesRead({ since }: KeyUses): string {
+  if (since === null) return "Use is of all requests in the log.";
+  return `Use is of the requests since ${new Date(since).toISOString().slice(0, 16)} UTC.`;
+}
+
+function KeyLastUsed({ use }: { use: KeyUse | undefined }) {
+  return use === undefined ? <>–</> : <TimeCell at={use.lastAt} />;
 }
 
 function BoundFields({ form, currency }: { form: URLSearchParams; currency: string }) {
@@ -261,7 +300,51 @@ function NewKeyForm({ problem, form, formId, visit: { here, project: { currency 
   );
 }
 
-function NewKey({ name, apiKey, back }: { name: string; apiKey: string; back: string }) {
+interface NewKeyView {
+  name: string;
+  apiKey: string;
+  back: string;
+  model: string;
+  user: string;
+  /** Null for a key that does not call models. */
+  baseUrl: string | null;
+}
+
+/** The same first request in three languages; the key comes from the environment. */
+function FirstRequests({ model, user, baseUrl }: NewKeyView & { baseUrl: string }) {
+  const body =
+    `{"model":"${model}","user":"${user}","messages":[{"role":"user","content":"Hello"}]}`;
+  const examples = [
+    [
+      "curl",
+      `curl ${baseUrl}/v1/chat/completions \\\n  -H "Authorization: Bearer $FAREBOX_KEY" \\\n` +
+      `  -H "Content-Type: application/json" \\\n  -d '${body}'`,
+    ],
+    [
+      "JavaScript",
+      `import OpenAI from "openai";\n\nconst client = new OpenAI({\n  baseURL: "${baseUrl}/v1",\n` +
+      "  apiKey: process.env.FAREBOX_KEY,\n});\n" +
+      `const completion = await client.chat.completions.create(${body});`,
+    ],
+    [
+      "Python",
+      `import os\nfrom openai import OpenAI\n\nclient = OpenAI(base_url="${baseUrl}/v1", ` +
+      `api_key=os.environ["FAREBOX_KEY"])\ncompletion = client.chat.completions.create(**${body})`,
+    ],
+  ] as const;
+  return (
+    <>
+      {examples.map(([language, text]) => (
+        <Card title={language}>
+          <CodeBlock id={`example-${language}`} text={text} />
+        </Card>
+      ))}
+    </>
+  );
+}
+
+function NewKey(view: NewKeyView) {
+  const { name, apiKey, back, baseUrl } = view;
   return (
     <>
       <ShownOnce
@@ -274,6 +357,7 @@ function NewKey({ name, apiKey, back }: { name: string; apiKey: string; back: st
           : "The key"}
         secret={apiKey}
       />
+      {baseUrl === null ? null : <FirstRequests {...view} baseUrl={baseUrl} />}
       <p>
         <a href={back}>Back to API keys</a>
       </p>

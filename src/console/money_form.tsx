@@ -43,7 +43,11 @@ export function readMoneyForm(form: URLSearchParams): MoneyFormInput {
 export function recordedResult(
   deps: Deps,
   { session: { by } }: ProjectVisit,
-  { action, reason, form }: { action: string; reason: string | null; form: URLSearchParams },
+  { action, reason, form }: {
+    action: "deposit" | "refund";
+    reason: string | null;
+    form: URLSearchParams;
+  },
 ) {
   const why = reason === null ? {} : { reason };
   const actor = { actorType: "paywall-owner", actorId: by.actor.id } as const;

@@ -1,11 +1,18 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { decodeAlerts } from "../alerts/alert.ts";
 import { notFound } from "../base/errors.ts";
+import type { Deps } from "../deps.ts";
+import { checkoutKindOf } from "../payments/merchant.ts";
+import type { Project } from "../projects/schema.ts";
+import { alertsKey } from "../store/keys.ts";
+import { readSummary } from "../summaries/summary.ts";
+import { chargedAmount } from "./timeline.ts";
 import type { Handler } from "../base/handler.ts";
 import { listProjectsToReseal } from "../projects/reseal.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import { seeOther } from "../pages/response.tsx";
 import type { ConsoleGuard } from "./guard.tsx";
-import { Badge, Pager, Table, TimeCell } from "../pages/parts.tsx";
+import { Badge, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
 import { listUnbooked } from "../payments/unbooked.ts";
 import { UnbookedPayments } from "./unbooked.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
@@ -19,6 +26,32 @@ export function consoleHome(guard: ConsoleGuard): Handler {
   });
 }
 
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** What a project did in the last 24 hours, and how many of its alerts fire. */
+async function dayOf({ kv, clock }: Pick<Deps, "kv" | "clock">, project: Project) {
+  const now = clock.now();
+  const [{ totals }, { value }] = await Promise.all([
+    readSummary(kv, project.id, { from: now - dayMs, to: now + 1 }),
+    kv.get(alertsKey(project.id)),
+  ]);
+  const firing = decodeAlerts(value).alerts.filter(({ resolvedAt }) => resolvedAt === null).length;
+  return { project, totals, firing };
+}
+
+function ProjectHealth({ project, firing, config }: {
+  project: Project;
+  firing: number;
+  config: Deps["config"];
+}) {
+  if (project.status !== "active") return <Badge tone="late">archived</Badge>;
+  if (firing > 0) return <Badge tone="bad">{firing === 1 ? "1 alert" : `${firing} alerts`}</Badge>;
+  const isPayable = project.topUpUrl !== null || checkoutKindOf(config, project) !== "none";
+  return isPayable
+    ? <Badge tone="good">healthy</Badge>
+    : <Badge tone="bad">users cannot pay</Badge>;
+}
+
 /** All projects, for the operator. */
 export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handler {
   return guard.signedIn(async ({ session, at, incoming, page }) => {
@@ -27,22 +60,40 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
     const from = cursor === undefined ? undefined : checkId(cursor, "project");
     const { projects, nextCursor } = await listProjectsToReseal(deps.kv, from);
     const unbooked = await listUnbooked(deps.kv, "instance");
+    const days = await Promise.all(projects.map((project) => dayOf(deps, project)));
     return page(
       "Projects",
       <>
         <UnbookedPayments payments={unbooked} />
         <Table
-          caption="In order of creation"
-          columns={["Name", "State", "Currency", "Mode", "Owner", "Created"]}
-          rows={projects.map(({ id, name, status, currency, mode, ownerUserId, createdAt }) => [
-            <a href={at(`/projects/${id}`)}>
-              <bdi>{name}</bdi>
-            </a>,
-            <Badge tone={status === "active" ? "good" : "late"}>{status}</Badge>,
-            currency.toUpperCase(),
-            mode,
-            ownerUserId,
-            <TimeCell at={createdAt} />,
+          caption="In order of creation; figures of the last 24 hours"
+          columns={[
+            { title: "Name", lead: true },
+            "Health",
+            { title: "Requests", number: true },
+            { title: "Failed", number: true },
+            { title: "Revenue", number: true },
+            { title: "Margin", number: true },
+            "Owner",
+            "Created",
+          ]}
+          rows={days.map(({ project, totals, firing }) => [
+            <>
+              <a href={at(`/projects/${project.id}`)}>
+                <bdi>{project.name}</bdi>
+              </a>
+              {project.mode === "shared" ? <Badge>shared wallets</Badge> : null}
+            </>,
+            <ProjectHealth {...{ project, firing, config: deps.config }} />,
+            totals.requests.toLocaleString("en-US"),
+            totals.failed.toLocaleString("en-US"),
+            <MoneyCell
+              amount={chargedAmount(totals)}
+              currency={project.currency}
+            />,
+            <MoneyCell amount={totals.margin} currency={project.currency} />,
+            project.ownerUserId,
+            <TimeCell at={project.createdAt} />,
           ])}
           empty="No projects yet."
         />

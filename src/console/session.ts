@@ -169,7 +169,11 @@ export function createSessions(
       putSession(write, hashOf(id), { holder, ...times });
       if (before) removeSession(write, before.hash);
       const by = fromAddress(byOf(holder), address);
-      const deed = { by, action: "console.signed_in", target: projectId ?? "all" };
+      const deed = {
+        by,
+        action: "console.signed_in" as const,
+        target: projectId ?? "all",
+      };
       write.sets.push(auditRow(deps, projectId, deed));
       await committer.commit(write);
       return { cookie: cookie(id, lifetimeMs / 1000), projectId };

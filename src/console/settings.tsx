@@ -59,30 +59,43 @@ export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
         labels,
       );
     }),
-    confirmArchive: guard.project(({ page, here, project }) => {
-      const says = (
-        <p>
-          <strong>
-            <bdi>{project.name}</bdi>
-          </strong>{" "}
-          refuses new calls, charges and deposits from then on: callers get 403. Running calls are
-          finished and charged, paid checkouts are recorded, balances and this console remain. It
-          cannot be undone.
-        </p>
-      );
-      const confirm = { says, button: "Archive the project", action: here("/archive") };
-      return page("Archive this project?", <Confirm {...confirm} back={here(section)} />, {
-        section,
-      });
-    }),
+    confirmArchive: guard.project((visit) => archivePage(visit, null)),
     archive: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
-      const asked = await askForKey(visit, await visit.form());
+      const form = await visit.form();
+      const asked = await askForKey(visit, form);
       if (asked) return asked;
+      if (submittedText(form, "name") !== project.name.trim()) {
+        return archivePage(visit, "This is not the project’s name. Nothing was archived.");
+      }
       await services.admin.archive(project.id, session.by);
       return go(here(section), "saved");
     }),
   };
+}
+
+/** Asks for the project's name: archiving cannot be undone. */
+function archivePage({ page, here, project }: ProjectVisit, problem: string | null): Response {
+  const says = (
+    <>
+      <FormError text={problem} />
+      <p>
+        <strong>
+          <bdi>{project.name}</bdi>
+        </strong>{" "}
+        refuses new calls, charges and deposits from then on: callers get 403. Running calls are
+        finished and charged, paid checkouts are recorded, balances and this console remain. It
+        cannot be undone.
+      </p>
+    </>
+  );
+  const confirm = { says, button: "Archive the project", action: here("/archive") };
+  const more = <FormField name="name" label="Type the project’s name" required />;
+  return page(
+    "Archive this project?",
+    <Confirm {...confirm} more={more} back={here(section)} />,
+    { section, problem },
+  );
 }
 
 /** Returns what a field of the form shows. */

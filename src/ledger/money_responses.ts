@@ -7,7 +7,7 @@ import { parseWith, readIdempotencyKey, readJsonBody, readLimit } from "../base/
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
-import { type AuditActor, auditRow } from "../projects/audit.ts";
+import { type AuditActionName, type AuditActor, auditRow } from "../projects/audit.ts";
 import { type BudgetedKey, countKeySpend, requireKeyBudget } from "../projects/key_budget.ts";
 import type { Project } from "../projects/schema.ts";
 import { countRefusalHourly } from "../summaries/hourly_counters.ts";
@@ -243,7 +243,11 @@ export async function respondActivities(
 /** Returns what writes the audit row together with an entry that a person recorded by hand. */
 export function auditEntry(
   deps: Pick<Deps, "id" | "clock">,
-  { by, action, reason = null }: { by: AuditActor; action: string; reason?: string | null },
+  { by, action, reason = null }: {
+    by: AuditActor;
+    action: AuditActionName;
+    reason?: string | null;
+  },
 ): (tx: AccountTx, entry: Entry) => void {
   return (tx, entry) => {
     const { user, id, refundedActivityId } = entry;

@@ -79,7 +79,7 @@ legend { padding: 0 0.375rem; margin-left: -0.375rem; }
 .actions.end { align-items: end; }
 summary { cursor: pointer; padding: 0.375rem 0; font-weight: 550; }
 summary:hover { color: var(--accent); }
-details { margin: 0 0 1rem; }
+details { margin: 0 0 1rem; } td details, td ul { margin: 0; }
 `;
 
 const parts = `

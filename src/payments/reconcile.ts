@@ -117,7 +117,11 @@ async function writeAudit(
   },
 ): Promise<void> {
   if (booked === 0) return;
-  const action = { action: "stripe.reconciled", target: id, detail: { since, booked } };
+  const action = {
+    action: "stripe.reconciled" as const,
+    target: id,
+    detail: { since, booked },
+  };
   const trail = id === "instance" ? null : id;
   const row = auditRow(deps, trail, { by: byOperator("api"), ...action });
   await deps.committer.commit({ ...emptyWrite(), sets: [row] });

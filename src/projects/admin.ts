@@ -240,7 +240,12 @@ export function createProjectAdmin(
       const [app, owner] = firstKeys.map((settings) => newKey(project.id, settings, by));
       for (const made of [app, owner]) if (made) putApiKey(write, made.key, hashKey(made.apiKey));
       const { id: target, name, mode, currency } = project;
-      const deed = { by, action: "project.created", target, detail: { name, mode, currency } };
+      const deed = {
+        by,
+        action: "project.created" as const,
+        target,
+        detail: { name, mode, currency },
+      };
       audit(write, project.id, deed);
       write.sets.push(auditRow(deps, null, deed));
       if ((await deps.committer.commit(write)) === null) throw new Error("a new id already exists");

@@ -45,11 +45,35 @@ export type AuditRow = z.output<typeof auditRowSchema>;
 /** A page of an audit trail. */
 export const auditSchema = z.object({ actions: z.array(auditRowSchema), nextCursor });
 
+/** Every action that an audit trail records. Rows of older versions may have others. */
+export const auditActions = [
+  "project.created",
+  "project.updated",
+  "project.archived",
+  "key.created",
+  "key.revoked",
+  "webhook.created",
+  "webhook.deactivated",
+  "webhook.reenabled",
+  "webhook.rotated",
+  "webhook.tested",
+  "webhook.redelivered",
+  "delivery.redelivered",
+  "deposit",
+  "charge",
+  "refund",
+  "user.forgotten",
+  "stripe.reconciled",
+  "secrets.resealed",
+  "console.signed_in",
+] as const;
+/** The name of an action. */
+export type AuditActionName = typeof auditActions[number];
+
 /** An action to record in the audit trail. */
 export interface AuditAction {
   by: AuditActor;
-  /** The action, such as `key.revoked`. */
-  action: string;
+  action: AuditActionName;
   /** The id of the affected object, or the user. */
   target: string;
   /** Further details, never a secret. Omitted when too large. */

@@ -135,7 +135,12 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
         putDelivery(write, found.value, again);
         const { subscriptionId, eventType } = again;
         const detail = { subscriptionId, eventType };
-        const deed = { by, action: "delivery.redelivered", target: deliveryId, detail };
+        const deed = {
+          by,
+          action: "delivery.redelivered" as const,
+          target: deliveryId,
+          detail,
+        };
         write.sets.push(auditRow(deps, projectId, deed));
         if ((await committer.commit(write)) === null) continue;
         await dispatcher.poll();
@@ -159,7 +164,12 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
       const write = emptyWrite();
       putJob(write, { value: job, version: null });
       const detail = { jobId: job.id, since: new Date(Math.max(0, since)).toISOString() };
-      const deed = { by, action: "webhook.redelivered", target: subscriptionId, detail };
+      const deed = {
+        by,
+        action: "webhook.redelivered" as const,
+        target: subscriptionId,
+        detail,
+      };
       write.sets.push(auditRow(deps, projectId, deed));
       await committer.commit(write);
       goOn(job).then(() => dispatcher.poll()).catch((error) =>

@@ -1,7 +1,7 @@
 import { badRequest, notFound } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { AlongsideWrite, ProjectAdmin } from "../projects/admin.ts";
-import { type AuditActor, auditRow } from "../projects/audit.ts";
+import { type AuditActionName, type AuditActor, auditRow } from "../projects/audit.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { subscriptionKey } from "../store/keys.ts";
 import type { Kv, Write } from "../store/kv.ts";
@@ -124,7 +124,7 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
     alter: (
       before: Subscription,
       write: Write,
-    ) => Promise<{ after: Subscription; actions: string[] }>,
+    ) => Promise<{ after: Subscription; actions: AuditActionName[] }>,
   ): Promise<Subscription> {
     let changed: Subscription | null = null;
     await admin.change(projectId, async ({ project }, write) => {
@@ -180,7 +180,7 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
         requireSubscriptionSlot(project.listeners);
         putSubscription(write, subscription, null);
         const detail = { url: subscription.url, events: subscription.events };
-        const deed = { by, action: "webhook.created", target: id, detail };
+        const deed = { by, action: "webhook.created" as const, target: id, detail };
         write.sets.push(auditRow(deps, projectId, deed));
         const listeners = withListener(project.listeners, subscription);
         return { project: { ...project, listeners }, events: [] };
@@ -219,8 +219,8 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
         if (secret !== null) await alongside?.(write, { id, secret });
         const isBack = wish.isActive === true && !before.isActive;
         const actions = [
-          ...(isBack ? ["webhook.reenabled"] : []),
-          ...(secret === null ? [] : ["webhook.rotated"]),
+          ...(isBack ? ["webhook.reenabled" as const] : []),
+          ...(secret === null ? [] : ["webhook.rotated" as const]),
         ];
         const kept = { ...before, isActive: before.isActive || isBack };
         if (secret === null) return { after: kept, actions };

@@ -31,7 +31,7 @@ export async function sendTestEvent(
     const write = emptyWrite();
     const onlyThis = { ...project, listeners: [{ subscriptionId, events: ["*"] }] };
     appendEvents(write, onlyThis, { events: [event], now: deps.clock.now(), id: deps.id });
-    const deed = { by, action: "webhook.tested", target: subscriptionId };
+    const deed = { by, action: "webhook.tested" as const, target: subscriptionId };
     write.sets.push(auditRow(deps, project.id, deed));
     return { write, events: [] };
   });

@@ -246,7 +246,10 @@ Deno.test("console: archiving asks for confirmation, and then the project refuse
   const owner = await signedIn(world);
   assert.match(textOf((await owner.get("archive")).html), /refuses new calls.*cannot be undone/);
   assert.equal((await project(world)).status, "active");
-  await owner.submit("archive");
+  const wrong = await owner.post("archive", { name: "Another" });
+  assert.match(textOf(wrong.html), /not the project’s name.*Nothing was archived/);
+  assert.equal((await project(world)).status, "active");
+  await owner.submit("archive", { name: (await project(world)).name });
   assert.equal((await project(world)).status, "archived");
   assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 403);
   assert.doesNotMatch((await owner.get("settings")).html, /Archive this project/);

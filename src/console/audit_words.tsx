@@ -1,0 +1,148 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Child } from "@hono/hono/jsx";
+import { isObject, type Json } from "../base/json.ts";
+import { type AuditActionName, auditActions, type AuditRow } from "../projects/audit.ts";
+
+/** Returns the address of a page of the project that a row belongs to. */
+type PageAddress = (path: string) => string;
+
+type Words = (row: AuditRow, here: PageAddress) => Child;
+
+const named = (name: Json | undefined) =>
+  typeof name === "string" && name !== "" ? <bdi>“{name}”</bdi> : null;
+
+const text = (value: Json | undefined) => typeof value === "string" ? value : "";
+
+const user = ({ target }: AuditRow, here: PageAddress) => (
+  <a href={here(`/users/one?user=${encodeURIComponent(target)}`)}>
+    <bdi>{target}</bdi>
+  </a>
+);
+
+const webhook = ({ target, detail: { url } }: AuditRow, here: PageAddress) => (
+  <a href={here(`/webhooks/${target}`)}>
+    {typeof url === "string" && URL.canParse(url)
+      ? <>the webhook to {new URL(url).host}</>
+      : "a webhook"}
+  </a>
+);
+
+/** What was done, as the end of a sentence that begins with who did it. */
+const words: Readonly<Record<AuditActionName, Words>> = {
+  "project.created": ({ detail: { name } }) => <>created the project {named(name)}</>,
+  "project.updated": ({ detail: { fields } }, here) => (
+    <>
+      changed <a href={here("/settings")}>the settings</a>
+      {Array.isArray(fields) ? <>: {fields.map(String).join(", ")}</> : null}
+    </>
+  ),
+  "project.archived": () => "archived the project",
+  "key.created": ({ detail: { name, suffix } }, here) => (
+    <>
+      created <a href={here("/keys")}>the key {named(name)}</a> that ends in {text(suffix)}
+    </>
+  ),
+  "key.revoked": ({ detail: { name, suffix } }, here) => (
+    <>
+      revoked <a href={here("/keys")}>the key {named(name)}</a>
+      {text(suffix) === "" ? "" : ` that ends in ${text(suffix)}`}
+    </>
+  ),
+  "webhook.created": (row, here) => <>added {webhook(row, here)}</>,
+  "webhook.deactivated": (row, here) => <>deactivated {webhook(row, here)}</>,
+  "webhook.reenabled": (row, here) => <>activated {webhook(row, here)} again</>,
+  "webhook.rotated": (row, here) => <>replaced the secret of {webhook(row, here)}</>,
+  "webhook.tested": (row, here) => <>sent a test event to {webhook(row, here)}</>,
+  "webhook.redelivered": (row, here) => <>sent again what had failed at {webhook(row, here)}</>,
+  "delivery.redelivered": ({ target, detail: { eventType } }, here) => (
+    <>
+      sent{" "}
+      <a href={here(`/deliveries/${target}`)}>
+        {text(eventType) === "" ? "an event" : `an event ${text(eventType)}`}
+      </a>{" "}
+      again
+    </>
+  ),
+  "deposit": (row, here) => (
+    <>
+      deposited {text(row.detail.amount)} to {user(row, here)}
+    </>
+  ),
+  "charge": (row, here) => (
+    <>
+      charged {user(row, here)} {text(row.detail.amount)}
+    </>
+  ),
+  "refund": (row, here) => (
+    <>
+      refunded {text(row.detail.amount)} to {user(row, here)}
+    </>
+  ),
+  "user.forgotten": () => "erased a user",
+  "stripe.reconciled": ({ detail: { booked } }) => (
+    <>
+      reconciled payments with Stripe: {typeof booked === "number" ? booked : 0} booked
+    </>
+  ),
+  "secrets.resealed": () => "encrypted stored secrets with the current key",
+  "console.signed_in": () => "signed in to the console",
+};
+
+/** Returns an action as the end of a sentence; one of another version by its name. */
+export function auditWords(row: AuditRow, here: PageAddress): Child {
+  const action = auditActions.find((name) => name === row.action);
+  return action === undefined ? <code>{row.action}</code> : words[action](row, here);
+}
+
+/** Returns who did it, as the start of a sentence. */
+export function auditActor({ actor: { type, suffix } }: AuditRow): string {
+  return type === "operator" ? "The operator" : `The key …${suffix ?? ""}`;
+}
+
+/** The details of a row, on demand; nothing where it has none. */
+export function AuditDetail({ detail }: Pick<AuditRow, "detail">) {
+  const entries = Object.entries(detail).filter(([name]) => name !== "fields");
+  if (entries.length === 0) return null;
+  const changes = entries.filter(([, value]) => isChange(value));
+  return (
+    <>
+      <ul class="exact changes">
+        {changes.map(([name, value]) => (
+          <li>
+            <bdi>{name}: {inWords(value)}</bdi>
+          </li>
+        ))}
+      </ul>
+      {changes.length === entries.length ? null : (
+        <details>
+          <summary>Details</summary>
+          <ul class="exact changes">
+            {entries.filter(([, value]) => !isChange(value)).map(([name, value]) => (
+              <li>
+                <bdi>{name}: {inWords(value)}</bdi>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
+  );
+}
+
+function isChange(value: Json): boolean {
+  return isObject(value) && "from" in value && "to" in value;
+}
+
+/** A change as "2.50 → 3.00", and any other value as it is. */
+function inWords(value: Json): string {
+  if (isObject(value) && isChange(value)) {
+    return `${asText(value.from ?? null)} → ${asText(value.to ?? null)}`;
+  }
+  return asText(value);
+}
+
+function asText(value: Json): string {
+  if (value === null) return "none";
+  if (Array.isArray(value)) return value.map(asText).join(", ");
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
