@@ -227,6 +227,7 @@ function callerRoutes({ connect, ledger, webhooks }: RouteHandlers): Routes {
       GET: webhooks.listSubscriptions,
       POST: webhooks.createSubscription,
     },
+    "/v1/webhooks/subscriptions/:subscriptionId/test": { POST: webhooks.testSubscription },
     "/v1/webhooks/subscriptions/:subscriptionId": {
       GET: webhooks.getSubscription,
       DELETE: webhooks.deactivateSubscription,
@@ -288,6 +289,17 @@ function operatorRoutes(services: RouteHandlers): Routes {
     },
     "/v1/admin/projects/:projectId/subscriptions/:subscriptionId": {
       PATCH: webhooks.operateSubscription,
+    },
+    ...webhookOperatorRoutes(services),
+  };
+}
+
+/** The operator's paths for a project's webhooks. */
+function webhookOperatorRoutes({ webhooks }: RouteHandlers): Routes {
+  return {
+    "/v1/admin/projects/:projectId/subscriptions": { GET: webhooks.listProjectsSubscriptions },
+    "/v1/admin/projects/:projectId/subscriptions/:subscriptionId/test": {
+      POST: webhooks.testProjectsSubscription,
     },
     "/v1/admin/projects/:projectId/subscriptions/:subscriptionId/redeliver": {
       POST: webhooks.redeliverAll,

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Body } from "./api.ts";
-import type { Context } from "./context.ts";
+import type { Columns, Context } from "./context.ts";
 import { projectPath } from "./paths.ts";
 
 interface ListenOptions {
@@ -14,13 +14,46 @@ const dayMs = 24 * 60 * 60 * 1000;
 
 /** `farebox webhooks …` */
 export function addWebhooks(program: Command, open: () => Context): void {
-  const webhooks = program.command("webhooks").description("receive a project's webhooks");
+  const webhooks = program.command("webhooks").description("list, test and receive webhooks");
+  webhooks.command("list <project>")
+    .description("list a project's webhooks")
+    .action((project: string) => list(open(), project));
+  webhooks.command("test <project> <subscription>")
+    .description("send an example of an event to one webhook")
+    .option("--type <event>", "such as balance.depleted", "updated")
+    .action((project: string, subscription: string, { type }: { type: string }) =>
+      test(open(), { project, subscription, type })
+    );
   webhooks.command("listen <project>")
     .description("receive events on this machine and print them, until Ctrl-C")
     .option("--event <name>", "an event or a family such as balance.*; repeatable", collect, [])
     .option("--port <n>", "the port to listen on, on 127.0.0.1; default: any", readPort, 0)
     .option("--public-url <url>", "the https URL at which a tunnel leads to that port")
     .action((project: string, options: ListenOptions) => listen(open(), project, options));
+}
+
+const columns: Columns = {
+  Id: ({ id }) => id,
+  State: ({ isActive, consecutiveFailures }) =>
+    !isActive ? "inactive" : consecutiveFailures > 0 ? "failing" : "active",
+  URL: ({ url }) => url,
+  Events: ({ events }) => events.join(" "),
+};
+
+/** Prints a project's subscriptions. */
+async function list({ api, printRows }: Context, project: string): Promise<void> {
+  const { subscriptions } = await api.json(`${projectPath(project)}/subscriptions`);
+  printRows(subscriptions, columns);
+}
+
+/** Sends an example of an event to one subscription. */
+async function test(
+  { api, print }: Context,
+  { project, subscription, type }: { project: string; subscription: string; type: string },
+): Promise<void> {
+  const path = `${projectPath(project)}/subscriptions/${encodeURIComponent(subscription)}/test`;
+  const sent = await api.json(path, { body: { type } });
+  print(sent, `${type} is on its way, as ${sent.delivery.id}.`);
 }
 
 function collect(value: string, before: string[]): string[] {

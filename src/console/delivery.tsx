@@ -3,6 +3,7 @@ import { ApiError } from "../base/errors.ts";
 import { parseJson } from "../base/json.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import { findDelivery } from "../webhooks/logs.ts";
+import { requestOfAttempt } from "../webhooks/send.ts";
 import type { Delivery } from "../webhooks/schema.ts";
 import { Status } from "./deliveries.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
@@ -20,6 +21,7 @@ export function deliveryPages(guard: ConsoleGuard, services: ConsoleDeps) {
     show: guard.project(async (visit) => {
       const { here, page } = visit;
       const { delivery, eventText, isActive, url } = await open(services, visit);
+      const sent = eventText === null ? null : await requestAsSent(services, delivery, eventText);
       return page(
         "Delivery",
         <>
@@ -34,17 +36,9 @@ export function deliveryPages(guard: ConsoleGuard, services: ConsoleDeps) {
           <h2>Attempts</h2>
           <Attempts delivery={delivery} />
           {delivery.responseHead ? <LastResponse head={delivery.responseHead} /> : null}
-          <h2>Event</h2>
-          {eventText === null ? <p class="muted">The event is no longer stored.</p> : (
-            <>
-              <Text label="The event as JSON" text={indented(eventText)} />
-              <details>
-                <summary>Send it yourself</summary>
-                <p class="muted">Without a signature, which needs the secret.</p>
-                <CodeBlock id="as-curl" text={asCurl(url, delivery, eventText)} />
-              </details>
-            </>
-          )}
+          {sent === null
+            ? <p class="muted">The event is no longer stored.</p>
+            : <AsSent url={url} sent={sent} isSent={delivery.history.length > 0} />}
         </>,
         { section },
       );
@@ -153,15 +147,55 @@ function Text({ label, text }: { label: string; text: string }) {
   return <pre tabindex={0} role="region" aria-label={label}>{text}</pre>;
 }
 
-/** The same request as a command, with the headers that are not secret. */
-function asCurl(url: string, { id, eventType }: Delivery, eventText: string): string {
+/** The request of the last attempt, or of the next one where there was none. */
+async function requestAsSent(
+  { subscriptions, deps }: ConsoleDeps,
+  delivery: Delivery,
+  eventText: string,
+): Promise<SentRequest | null> {
+  const subscription = await subscriptions.open(delivery.projectId, delivery.subscriptionId);
+  if (!subscription) return null;
+  const last = delivery.history.at(-1);
+  const attempt = { ...delivery, attempts: Math.max(0, delivery.attempts - (last ? 1 : 0)) };
+  // Values of the subscriber's own headers may be secrets.
+  const names = Object.keys(subscription.customHeaders);
+  const customHeaders = Object.fromEntries(names.map((name) => [name, "…"]));
+  return requestOfAttempt(
+    { delivery: attempt, eventText, subscription: { ...subscription, customHeaders } },
+    last?.at ?? deps.clock.now(),
+  );
+}
+
+type SentRequest = ReturnType<typeof requestOfAttempt>;
+
+function AsSent({ url, sent, isSent }: { url: string; sent: SentRequest; isSent: boolean }) {
+  const { headers, body } = sent;
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const { host, pathname, search } = new URL(url);
+  const text = [`POST ${pathname}${search} HTTP/1.1`, `host: ${host}`, ...head, "", indented(body)];
+  return (
+    <>
+      <h2>{isSent ? "The last request" : "The request"}</h2>
+      <p class="muted">
+        Signed with the secrets of now: after a rotation, the signatures differ from those that were
+        sent.
+      </p>
+      <CodeBlock id="as-sent" text={text.join("\n")} />
+      <details>
+        <summary>Send it yourself</summary>
+        <CodeBlock id="as-curl" text={asCurl(url, sent)} />
+      </details>
+    </>
+  );
+}
+
+/** The same request as a command. */
+function asCurl(url: string, { headers, body }: SentRequest): string {
   const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
   return [
     `curl ${quoted(url)}`,
-    `-H 'Content-Type: application/json'`,
-    `-H ${quoted(`X-Service-Event: ${eventType}`)}`,
-    `-H ${quoted(`webhook-id: ${id}`)}`,
-    `-d ${quoted(eventText)}`,
+    ...Object.entries(headers).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
+    `--data-raw ${quoted(body)}`,
   ].join(" \\\n  ");
 }
 

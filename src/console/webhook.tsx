@@ -6,8 +6,10 @@ import type { RedeliveryJob } from "../webhooks/schema.ts";
 import type { SubscriptionView } from "../webhooks/view.ts";
 import { deliveryList } from "./deliveries.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { Hidden } from "../pages/form_parts.tsx";
-import { Stats, TimeCell } from "../pages/parts.tsx";
+import { FormSelect, Hidden } from "../pages/form_parts.tsx";
+import { eventTypes } from "../events/catalogue.ts";
+import { DeliveryChart, recentDeliveries } from "./delivery_chart.tsx";
+import { Card, Stats, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { HealthBadge } from "./webhooks.tsx";
 
@@ -23,6 +25,7 @@ export function webhookPage(guard: ConsoleGuard, services: ConsoleDeps): Handler
       ? null
       : await redelivery.job(project.id, checkId(jobId, "redelivery"));
     const address = here(`/webhooks/${id}`);
+    const recent = await recentDeliveries(deps, project.id, id);
     return page(
       "Webhook",
       <>
@@ -37,6 +40,10 @@ export function webhookPage(guard: ConsoleGuard, services: ConsoleDeps): Handler
         />
         <About subscription={subscription} />
         <Actions visit={visit} subscription={subscription} formId={deps.id("form")} />
+        {subscription.isActive
+          ? <TestEvent action={here(`/webhooks/${id}/test`)} formId={deps.id("form")} />
+          : null}
+        <DeliveryChart deliveries={recent} now={deps.clock.now()} />
         <h2>Deliveries</h2>
         {await deliveryList(services, visit, { address, subscriptionId: id })}
       </>,
@@ -56,6 +63,24 @@ function Progress({ job: { status, redelivered } }: { job: RedeliveryJob }) {
       {redelivered} deliveries are pending again.{" "}
       {status === "done" ? "That was all." : "The rest follows; reload to see the progress."}
     </p>
+  );
+}
+
+/** Sends an example of any event, to see that the receiver understands it. */
+function TestEvent({ action, formId }: { action: string; formId: string }) {
+  return (
+    <Card title="Send a test event">
+      <form method="post" action={action} class="actions end">
+        <Hidden fields={{ formId }} />
+        <FormSelect
+          name="type"
+          label="Event"
+          value="updated"
+          options={eventTypes.map((type) => [type, type] as const)}
+        />
+        <button type="submit">Send</button>
+      </form>
+    </Card>
   );
 }
 
@@ -130,7 +155,7 @@ function Actions({ visit: { here }, subscription: { id, isActive }, formId }: {
   );
   return (
     <div class="actions">
-      {isActive ? send("test", "Send a test event") : send("enable", "Activate again")}
+      {isActive ? null : send("enable", "Activate again")}
       <a class="button" href={at("rotate")}>Rotate the secret…</a>
       {isActive
         ? (

@@ -2,6 +2,7 @@
 import { badRequest } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import { operateSubscriptionSchema } from "../webhooks/schema.ts";
+import { isEventType } from "../events/example.ts";
 import { sendTestEvent } from "../webhooks/test_event.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { formIdOf, integerText, orShowFormAgain, submittedText } from "./fields.ts";
@@ -54,9 +55,13 @@ export function webhookActions(guard: ConsoleGuard, services: ConsoleDeps) {
     }),
     test: guard.project(async (visit) => {
       const { subscription, address } = await open(visit);
-      const formId = formIdOf(await visit.form());
+      const form = await visit.form();
+      const formId = formIdOf(form);
+      const type = submittedText(form, "type") ?? "updated";
+      if (!isEventType(type)) throw badRequest("type", "This event does not exist.");
       if (!await sessions.claim(visit.session, formId)) return visit.go(address, "already-sent");
-      await sendTestEvent(services, subscription, visit.session.by);
+      const { by } = visit.session;
+      await sendTestEvent(services, subscription, { type, by });
       return visit.go(address, "test-sent");
     }),
   };

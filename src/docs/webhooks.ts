@@ -3,6 +3,7 @@ import type { ZodOpenApiPathItemObject } from "zod-openapi";
 import { idOf, time } from "../base/fields.ts";
 import { catalogue, eventVersion } from "../events/catalogue.ts";
 import { commonData, eventSchemaOf } from "../events/event.ts";
+import { exampleData, subjectTypeOf } from "../events/example.ts";
 
 const stamp = "2026-01-31T09:30:00.000Z";
 const paywallId = "pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
@@ -78,7 +79,6 @@ const exampleDelivery = {
 
 /** Builds an event from its fields' examples. */
 function exampleOf(type: string, data: z.ZodObject): Record<string, unknown> {
-  const fields = Object.entries(data.shape).map(([name, field]) => [name, exampleIn(field)]);
   return {
     id: "evt_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
     paywallId,
@@ -88,21 +88,8 @@ function exampleOf(type: string, data: z.ZodObject): Record<string, unknown> {
     status: "pending",
     createdAt: stamp,
     trigger: { source: "api", actorType: "paywall-owner", actorId: "key_01K9Z0C8Q4R7T2V5X8Z1B3" },
-    subject: { type: subjectOf(type), id: "act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7", externalId: "ada" },
-    data: { paywallId, ownerUserId, ...Object.fromEntries(fields) },
+    subject: { type: subjectTypeOf(type), id: "act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7", externalId: "ada" },
+    data: { paywallId, ownerUserId, ...exampleData(data) },
     metadata: {},
   };
-}
-
-function exampleIn(field: unknown): unknown {
-  if (!(field instanceof z.ZodType)) return undefined;
-  const own = field.meta();
-  if (own && "example" in own) return own.example;
-  return field instanceof z.ZodNullable ? exampleIn(field.unwrap()) : undefined;
-}
-
-function subjectOf(type: string): string {
-  const [family = ""] = type.split(".");
-  const known = ["balance", "usage", "request", "authorization", "integration"];
-  return known.includes(family) ? family : family === "proxy" ? "request" : "project";
 }

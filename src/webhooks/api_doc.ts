@@ -1,19 +1,25 @@
 import { z } from "zod";
 import { idOf, pageQuery } from "../base/fields.ts";
 import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
-import { idErrors } from "../projects/api_doc.ts";
+import { idErrors, projectPath } from "../projects/api_doc.ts";
 import { exampleLogEntry, exampleSubscription } from "./examples.ts";
 import { webhookOperatorApiDoc } from "./operator_api_doc.ts";
-import { createSubscriptionSchema } from "./schema.ts";
+import { createSubscriptionSchema, testSubscriptionSchema } from "./schema.ts";
 import {
   deactivatedSchema,
   logsSchema,
   madeSubscriptionSchema,
   oneSubscriptionSchema,
   subscriptionsSchema,
+  testedSchema,
 } from "./view.ts";
 
 const own = { tag: "Webhooks", access: "webhooks" } as const;
+const byOperator = { tag: "Operations", access: "operator" } as const;
+const exampleTested = {
+  delivery: { id: "dly_01K9Z0C8Q4R7T2V5X8Z1B3D5F7" },
+  event: { id: "evt_01K9Z0C8Q4R7T2V5X8Z1B3D5F7", type: "balance.depleted" },
+};
 const path = z.object({ subscriptionId: idOf("sub", "The subscription.") });
 
 const createSubscription: EndpointDoc = {
@@ -97,6 +103,28 @@ const deactivateSubscription: EndpointDoc = {
   errors: idErrors("subscription"),
 };
 
+const testSubscription: EndpointDoc = {
+  ...own,
+  operationId: "testSubscription",
+  summary: "Send a test event",
+  description: "Sends an example of an event to this subscription alone, through the usual " +
+    'deliveries, with `{"test": true}` as its metadata.',
+  path,
+  body: {
+    schema: testSubscriptionSchema,
+    examples: { depleted: { type: "balance.depleted" } },
+  },
+  answers: { 202: responseDocs("The event is on its way.", testedSchema, { sent: exampleTested }) },
+  errors: [
+    {
+      status: 400,
+      code: "invalid_value",
+      when: "`type` is not the name of an event, or the subscription is inactive.",
+    },
+    ...idErrors("subscription"),
+  ],
+};
+
 const listLogs: EndpointDoc = {
   ...own,
   operationId: "listDeliveries",
@@ -135,6 +163,32 @@ export const webhookApiDoc: EndpointDocs = {
   "/v1/webhooks/subscriptions/:subscriptionId": {
     GET: getSubscription,
     DELETE: deactivateSubscription,
+  },
+  "/v1/webhooks/subscriptions/:subscriptionId/test": { POST: testSubscription },
+  "/v1/admin/projects/:projectId/subscriptions": {
+    GET: {
+      ...listSubscriptions,
+      ...byOperator,
+      operationId: "listProjectsSubscriptions",
+      variantOf: "listSubscriptions",
+      summary: "List subscriptions, as the operator",
+      path: projectPath,
+      errors: [...listSubscriptions.errors ?? [], ...idErrors("project")],
+    },
+  },
+  "/v1/admin/projects/:projectId/subscriptions/:subscriptionId/test": {
+    POST: {
+      ...testSubscription,
+      ...byOperator,
+      operationId: "testProjectsSubscription",
+      variantOf: "testSubscription",
+      summary: "Send a test event, as the operator",
+      path: z.object({ ...projectPath.shape, ...path.shape }),
+      errors: [
+        ...(testSubscription.errors ?? []).slice(0, 1),
+        ...idErrors("project or subscription"),
+      ],
+    },
   },
   "/v1/webhooks/logs": { GET: listLogs },
   ...webhookOperatorApiDoc,

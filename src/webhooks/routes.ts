@@ -1,4 +1,4 @@
-import { badCursor, badRequest } from "../base/errors.ts";
+import { type ApiError, badCursor, badRequest } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { bodyBytesMax } from "../base/limits.ts";
@@ -6,8 +6,9 @@ import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { eventTypes } from "../events/catalogue.ts";
+import { isEventType } from "../events/example.ts";
 import { nearestEvent } from "../events/event_patterns.ts";
-import { byApiKey, byOperator } from "../projects/audit.ts";
+import { type AuditActor, byApiKey, byOperator } from "../projects/audit.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import { listLogs, viewDelivery } from "./logs.ts";
@@ -18,7 +19,11 @@ import {
   type DeliveryStatus,
   operateSubscriptionSchema,
   redeliverAllSchema,
+  testSubscriptionSchema,
 } from "./schema.ts";
+import { sendTestEvent } from "./test_event.ts";
+import type { CommitWithEvents } from "../projects/commit_with_events.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
 interface WebhookDeps {
@@ -27,6 +32,8 @@ interface WebhookDeps {
   adminGuard: AdminGuard;
   subscriptions: Subscriptions;
   redelivery: Redelivery;
+  projectCache: ProjectCache;
+  commit: CommitWithEvents;
   reseal: (cursor: string | undefined) => Promise<ResealPage>;
 }
 
@@ -71,6 +78,9 @@ export function webhookRoutes(services: WebhookDeps) {
       );
       return answer(200, { deactivated: true, subscription }, incoming);
     }),
+    testSubscription: own(async (incoming, projectId, key) =>
+      await testOf(services, incoming, { projectId, by: byApiKey(key, "api", incoming.address()) })
+    ),
     logs: own(async (incoming, projectId) =>
       answer(200, await logsOf(services, incoming, projectId), incoming)
     ),
@@ -78,7 +88,8 @@ export function webhookRoutes(services: WebhookDeps) {
 }
 
 /** The operator's endpoints for a project's webhooks. They need `ADMIN_KEY`. */
-function operatorRoutes({ adminGuard, subscriptions, redelivery, reseal }: WebhookDeps) {
+function operatorRoutes(services: WebhookDeps) {
+  const { adminGuard, projectCache, subscriptions, redelivery, reseal } = services;
   const projectOf = ({ param }: Incoming) => checkId(param("projectId"), "project");
   const by = ({ address }: Incoming) => byOperator("api", address());
   return {
@@ -94,6 +105,14 @@ function operatorRoutes({ adminGuard, subscriptions, redelivery, reseal }: Webho
       const subscription = secret === null ? view : { ...view, secret };
       return answer(200, { subscription }, incoming);
     }),
+    listProjectsSubscriptions: adminGuard(async (incoming) => {
+      const { project } = await projectCache.refresh(projectOf(incoming));
+      const status = readActivity(incoming.query("status"));
+      return answer(200, { subscriptions: await subscriptions.list(project.id, status) }, incoming);
+    }),
+    testProjectsSubscription: adminGuard(async (incoming) =>
+      await testOf(services, incoming, { projectId: projectOf(incoming), by: by(incoming) })
+    ),
     resealSecrets: adminGuard(async (incoming) => {
       const cursor = incoming.query("cursor");
       if (cursor !== undefined && !isId("pw", cursor)) {
@@ -125,17 +144,31 @@ function operatorRoutes({ adminGuard, subscriptions, redelivery, reseal }: Webho
   };
 }
 
+/** Sends an example of an event to a subscription. Throws 400 for an unknown one. */
+async function testOf(
+  services: WebhookDeps,
+  incoming: Incoming,
+  { projectId, by }: { projectId: string; by: AuditActor },
+): Promise<Response> {
+  const { type } = parseWith(testSubscriptionSchema, await body(incoming));
+  if (!isEventType(type)) throw unknownEvent("type", type);
+  const subscription = await services.subscriptions.read(projectId, subscriptionOf(incoming));
+  const { eventId, deliveryId } = await sendTestEvent(services, subscription, { type, by });
+  return answer(202, { delivery: { id: deliveryId }, event: { id: eventId, type } }, incoming);
+}
+
+function unknownEvent(param: string, type: string): ApiError {
+  const nearest = nearestEvent(type.slice(0, 100));
+  return badRequest(param, `'${param}' is not the name of an event. The closest is '${nearest}'.`);
+}
+
 function logsOf({ deps }: WebhookDeps, { query }: Incoming, projectId: string) {
   const subscriptionId = query("subscriptionId");
   const status = readStatus(query("status"));
   const eventType = query("eventType");
   if (subscriptionId !== undefined) checkId(subscriptionId, "subscription");
   if (eventType !== undefined && !eventTypes.includes(eventType)) {
-    const nearest = nearestEvent(eventType.slice(0, 100));
-    throw badRequest(
-      "eventType",
-      `'eventType' is not the name of an event. The closest is '${nearest}'.`,
-    );
+    throw unknownEvent("eventType", eventType);
   }
   return listLogs(deps, projectId, {
     filter: { subscriptionId, eventType },

@@ -140,6 +140,13 @@ export const redeliverAllSchema = z.strictObject({
   }),
 });
 
+/** The body of `POST …/subscriptions/{id}/test`. */
+export const testSubscriptionSchema = z.strictObject({
+  type: z.string().max(64).default("updated").meta({
+    description: "The event to send an example of, whether or not the subscription lists it.",
+  }),
+});
+
 /** A subscription as it is stored. */
 export interface Subscription {
   id: string;

@@ -66,12 +66,10 @@ export async function send(
     const url = new URL(outgoing.subscription.url);
     const vetted = await orAborted(guard.vet(url), deadline.signal);
     if ("refused" in vetted) return end(refused(vetted.refused));
-    const body = bodyOf(outgoing, at);
     const answer = deps.sendWebhook({
       url,
       addresses: vetted.addresses,
-      headers: headersOf(outgoing, body, at),
-      body,
+      ...requestOfAttempt(outgoing, at),
       signal: deadline.signal,
       newConnection: outgoing.newConnection,
       onProgress: (step) => Object.assign(progress, step),
@@ -100,6 +98,18 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
   return Promise.race([work, aborted]);
+}
+
+/**
+ * Returns a request as an attempt at a time sends it: signed with the subscription's secrets of
+ * now. `delivery.attempts` counts the attempts before it.
+ */
+export function requestOfAttempt(
+  outgoing: OutgoingWebhook,
+  at: number,
+): { headers: Record<string, string>; body: string } {
+  const body = bodyOf(outgoing, at);
+  return { headers: headersOf(outgoing, body, at), body };
 }
 
 /** Returns the body: this attempt, and the event as it was stored. */

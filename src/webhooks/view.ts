@@ -49,6 +49,11 @@ export const oneSubscriptionSchema = z.object({ subscription: subscriptionSchema
 export const operatedSubscriptionSchema = z.object({ subscription: withNewSecret });
 /** A list of subscriptions. */
 export const subscriptionsSchema = z.object({ subscriptions: z.array(subscriptionSchema) });
+/** A test event that was sent. */
+export const testedSchema = z.object({
+  delivery: z.object({ id: deliveryId }),
+  event: z.object({ id: idOf("evt", "The event's id."), type: z.string() }),
+});
 /** A deactivated subscription. */
 export const deactivatedSchema = z.object({
   deactivated: z.literal(true),

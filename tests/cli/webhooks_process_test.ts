@@ -45,6 +45,10 @@ Deno.test("farebox: a project's prices are set one by one or from a file, and ot
   const made = await run("projects", "create", "--name", "Shop");
   assert.match(made.complaint, /Try it:\ncurl .*\/v1\/chat\/completions/);
   const id = /^id +(\S+)$/m.exec(made.printed)?.[1] ?? assert.fail(made.printed);
+  assert.equal((await run("webhooks", "list", id)).code, 0);
+  const unknown = "sub_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
+  const tested = await run("webhooks", "test", id, unknown, "--type", "balance.depleted");
+  assert.deepEqual([tested.code, /subscription/.test(tested.complaint)], [1, true]);
   assert.match((await run("projects", "show", id)).printed, /^name +Shop$/m);
   await run("prices", "set", id, "gpt-4o", "--input", "3", "--output", "12");
   const path = `${folder.path}/prices.json`;

@@ -126,7 +126,7 @@ Deno.test("console: a test event goes only to one webhook, marked, whatever it l
     { test: true },
     "console",
   ]);
-  assert.deepEqual(event.data.changedFields, []);
+  assert.deepEqual(event.data.changedFields, ["pricing.models"], "an example");
   assert.match(sent?.headers["x-service-signature"] ?? "", /^[0-9a-f]{64}$/);
   const [row] = await actions(world);
   assert.deepEqual([row?.action, row?.target], ["webhook.tested", id]);

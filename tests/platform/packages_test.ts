@@ -16,6 +16,7 @@ const ofService = [
   "gpt-tokenizer",
   "hono",
   "marked",
+  "nodemailer",
   "pg",
   "stripe",
   "ulid",
