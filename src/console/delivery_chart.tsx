@@ -67,17 +67,15 @@ export function DeliveryChart({ deliveries: { logs, isCut }, now }: {
           { label: "Pending", value: String(count(logs, "pending")) },
         ]}
       />
-      <div class="card">
-        <BarChart
-          id="deliveries"
-          title="Deliveries by hour"
-          says={says}
-          series={["Delivered", "Failed", "Pending"]}
-          bars={bars}
-          axis={(value) => String(value)}
-          wide
-        />
-      </div>
+      <BarChart
+        id="deliveries"
+        title="Deliveries by hour"
+        says={says}
+        series={["Delivered", "Failed", "Pending"]}
+        bars={bars}
+        axis={(value) => String(value)}
+        wide
+      />
     </>
   );
 }

@@ -309,14 +309,14 @@ Deno.test("browser: a test event is sent and its delivery inspected", async () =
   world.subscriber.reply(() => ({}));
   await openSection(page, "Webhooks");
   await page.getByRole("link", { name: "https://crm.example.com/in" }).click();
-  await page.getByLabel("Event").selectOption("balance.depleted");
+  await page.getByLabel("Event").selectOption("payment.pending");
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.waitForSelector("text=The test event was sent");
   await world.clock.advance(11 * 60_000);
   await deliver(world);
   await page.reload();
-  const test = page.locator("table tbody tr", { hasText: "balance.depleted" }).first();
-  assert.match(await test.textContent() ?? "", /balance\.depleted.*success.*200/);
+  const test = page.locator("table tbody tr", { hasText: "payment.pending" }).first();
+  assert.match(await test.textContent() ?? "", /payment\.pending.*success.*200/);
   await test.getByRole("link").click();
   await page.getByText('"test": true').first().waitFor();
   await assertAccessible(page);
