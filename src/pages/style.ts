@@ -121,6 +121,12 @@ const parts = `
   overflow: hidden; border: 1px solid var(--line); border-radius: var(--radius-large);
   background: var(--surface); box-shadow: var(--shadow);
   grid-template-columns: repeat(auto-fit, minmax(min(10.5rem, 45%), 1fr)); }
+@media (min-width: 60rem) {
+  .stats:has(> :nth-child(6):last-child) { grid-template-columns: repeat(3, 1fr); }
+}
+@media (min-width: 88rem) {
+  .stats:has(> :nth-child(6):last-child) { grid-template-columns: repeat(6, 1fr); }
+}
 .stats > div { padding: 1rem 1.25rem; box-shadow: 1px 1px 0 var(--line); }
 .stats dt { color: var(--muted); font-size: 0.8125rem; }
 .stats dd { margin: 0.125rem 0 0; font-size: 1.375rem; font-weight: 600; line-height: 1.3;

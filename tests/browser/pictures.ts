@@ -52,7 +52,7 @@ Deno.test("browser: the README's pictures of the paywall and the top-up page can
 });
 
 Deno.test("browser: the README's picture of the overview can be taken, and it exists", async () => {
-  using world = await busyWorld({ name: "Poems" });
+  using world = await busyWorld({ name: "Poems", healthy: true });
   await using visitor = await visit(world, { screen: "desktop" });
   const { page, url } = visitor;
   await page.setViewportSize({ width: 1280, height: 900 });
