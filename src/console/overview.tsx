@@ -104,7 +104,7 @@ const numberOf = (amount: Amount) => Number(formatAmount(amount));
 const count = (value: number) => value.toLocaleString("en-US");
 
 function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewView) {
-  const { project: { currency } } = visit;
+  const { project: { currency }, here } = visit;
   const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
   const change = (now: Amount, then: Amount) => (
     <Change now={numberOf(now)} before={numberOf(then)} />
@@ -116,7 +116,11 @@ function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewVie
     : "where the cost is known";
   const owed = users && {
     label: "Outstanding balance",
-    value: <MoneyCell amount={users.owed} currency={currency} balance />,
+    value: (
+      <a href={here("/users?order=balance")}>
+        <MoneyCell amount={users.owed} currency={currency} balance />
+      </a>
+    ),
     note: users.users === 1 ? "what 1 user has left" : `what ${count(users.users)} users have left`,
   };
   return (
@@ -135,7 +139,7 @@ function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewVie
         { label: "Margin", value: money(margin), note: share },
         {
           label: "Deposits",
-          value: money(deposits),
+          value: <a href={here("/activity?kind=deposit")}>{money(deposits)}</a>,
           note: change(deposits, before.totals.deposits),
         },
         ...(owed ? [owed] : []),
