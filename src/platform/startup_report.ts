@@ -127,6 +127,7 @@ function startupRows(config: Config, environment: Record<string, string>): Start
     ["upstream", upstream?.url ?? onOff(false, "UPSTREAM_URL")],
     ["upstreams for all projects", config.upstreams?.setting ?? onOff(false, "UPSTREAMS")],
     ["Stripe for wallets", onOff(config.stripe !== null, "STRIPE_SECRET_KEY")],
+    ["e-mail", onOff(config.mail !== null, "SMTP_URL")],
     ["upstream proxy", onOff(hasProxy(environment), "HTTPS_PROXY")],
     ["private webhooks", webhooks.allowCidrs.join(" ") || onOff(false, "WEBHOOK_ALLOW_CIDRS")],
     ["trusted proxies", config.trustedProxies.join(" ") || onOff(false, "TRUSTED_PROXIES")],
