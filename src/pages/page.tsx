@@ -22,17 +22,22 @@ export function Page({ title, base, lang, brand, script, children }: {
 }
 
 /** A page with one message, and optionally a link back. */
-export function MessagePage(
-  { title, text, base, back }: { title: string; text: string; base: string; back?: string },
-) {
+export function MessagePage({ title, text, base, back, lang = "en" }: {
+  title: string;
+  text: string;
+  base: string;
+  back?: { href: string; text: string } | undefined;
+  /** The language of the texts, as a BCP 47 tag. */
+  lang?: string;
+}) {
   return (
-    <Page title={title} base={base}>
+    <Page title={title} base={base} lang={lang}>
       <div class="card">
         <h1>{title}</h1>
         <p>{text}</p>
         {back === undefined ? null : (
           <p>
-            <a href={back}>Back</a>
+            <a href={back.href}>{back.text}</a>
           </p>
         )}
       </div>

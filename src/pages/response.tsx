@@ -4,6 +4,7 @@ import type { Handler } from "../base/handler.ts";
 import { type Config, publicPath } from "../config.ts";
 import type { Brand } from "./brand.ts";
 import { MessagePage } from "./page.tsx";
+import { readerOf } from "./texts/texts.tsx";
 
 /**
  * The response for a personal page: not stored, not framed, loads nothing from other origins but
@@ -70,24 +71,29 @@ export function seeOther(
 
 /**
  * Shows what a person may read of an error, with a link back; internal errors are thrown on, and
- * logged. `lost` is the title of a 404.
+ * logged. `lost` is the title of a 404. Without it the page is one of people who pay, and speaks
+ * their language.
  */
 export function asPage(
   handler: Handler,
   site: Pick<Config, "baseUrl">,
-  lost = "This link is no longer valid",
+  lost?: string,
 ): Handler {
   return async (incoming) => {
     try {
       return await handler(incoming);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      const { requestId, path } = incoming;
+      const { requestId, path, request } = incoming;
       const { headers } = error;
-      const title = error.status === 404 ? lost : "Something went wrong";
-      const back = error.status === 404 ? {} : { back: publicPath(site, path) };
+      const reader = readerOf(lost === undefined ? request : { headers: new Headers() });
+      const title = error.status === 404 ? lost ?? reader.text("linkEnded") : reader.text("wrong");
+      const back = error.status === 404
+        ? undefined
+        : { href: publicPath(site, path), text: reader.text("back") };
       const base = publicPath(site, "");
-      const page = <MessagePage title={title} text={error.message} base={base} {...back} />;
+      const text = reader.translate(error.message);
+      const page = <MessagePage {...{ title, text, base, back }} lang={reader.lang} />;
       return pageResponse(error.status, String(page), { requestId, headers });
     }
   };

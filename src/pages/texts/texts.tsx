@@ -32,6 +32,8 @@ export interface Reader {
   texts: PayerTexts;
   /** Returns a text with its values filled in. */
   text(name: keyof PayerTexts, values?: Readonly<Record<string, string>>): string;
+  /** Returns an English text of these pages in the reader's language, and any other as it is. */
+  translate(message: string): string;
   /** The same for a page: each value is kept apart from the text's direction. */
   say(name: keyof PayerTexts, values: Readonly<Record<string, string>>): Child[];
   /** Formats an amount in the reader's form. */
@@ -75,6 +77,12 @@ function speak(lang: string, locale: string): Reader {
     texts,
     text: (name, values = {}) =>
       texts[name].replace(/\{(\w+)\}/g, (whole, key: string) => values[key] ?? whole),
+    translate: (message) => {
+      const known = Object.keys(en).find((name): name is keyof PayerTexts =>
+        Reflect.get(en, name) === message
+      );
+      return known === undefined ? message : texts[known];
+    },
     say: (name, values) =>
       texts[name].split(/(\{\w+\})/).map((part) => {
         const value = /^\{\w+\}$/.test(part) ? values[part.slice(1, -1)] : undefined;
