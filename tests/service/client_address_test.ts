@@ -66,7 +66,10 @@ Deno.test("client address: the log and the audit trail have it, by the API and i
 
   const visitor = new Visitor(world, "198.51.100.8");
   await visitor.signIn();
-  assert.match(textOf((await visitor.get("audit")).html), /signed_in.* from 198\.51\.100\.8/);
+  assert.match(
+    textOf((await visitor.get("audit")).html),
+    /signed in to the console.*Console, 198\.51\.100\.8/,
+  );
   const unknown = await signedIn(world);
   assert.equal((await unknown.get("audit")).status, 200);
 });
