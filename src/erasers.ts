@@ -11,7 +11,7 @@ import { createRequestEraser, type RequestLog } from "./requests/request_log.ts"
 import { createLinkErasers } from "./paywall/link_codes.ts";
 import { createPaymentErasers } from "./payments/erase.ts";
 import type { ProjectCache } from "./projects/project_cache.ts";
-import { createAuditEraser, createKeyEraser } from "./projects/erase.ts";
+import { createAuditEraser, createKeyEraser, createOwnLimitsEraser } from "./projects/erase.ts";
 import type { Eraser } from "./store/erase.ts";
 import { createTopUsersEraser } from "./summaries/top_users.ts";
 import { createConnectionEraser } from "./wallets/erase.ts";
@@ -33,6 +33,7 @@ export function createErasers(
     closed: [
       ...createPaymentErasers(deps),
       createKeyEraser(deps),
+      createOwnLimitsEraser(deps),
       createAuditEraser(deps),
       createResponseEraser(deps),
       ...createKeptErasers(deps),

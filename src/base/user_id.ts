@@ -8,6 +8,11 @@ function isShort(value: string): boolean {
   return value.length <= userIdUnitsMax && [...value].length <= userIdCharsMax;
 }
 
+/** Whether a text can be the id of an end user: see `checkUserId`. */
+export function isUserId(value: string): boolean {
+  return value !== "" && isShort(value) && !controls.test(value) && value.isWellFormed();
+}
+
 /**
  * Checks a caller's id of an end user and keeps it exactly: 1 to 128 characters, well-formed
  * Unicode, no control characters. Throws 400 naming `param`.

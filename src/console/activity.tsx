@@ -16,7 +16,7 @@ import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { UnbookedPayments } from "./unbooked.tsx";
 import { unbookedOfProject } from "../payments/unbooked.ts";
-import { addressOf } from "./user.tsx";
+import { addressOf } from "./user_link.tsx";
 
 const section = "/activity";
 const perPage = 50;

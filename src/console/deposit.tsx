@@ -6,7 +6,7 @@ import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain } from "./fields.ts";
 import { ConfirmMoney, MoneyForm, readMoneyForm, recordedResult } from "./money_form.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
-import { addressOf } from "./user.tsx";
+import { addressOf } from "./user_link.tsx";
 
 const section = "/users";
 

@@ -4,21 +4,20 @@ import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
 import { FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { Card, Table } from "../pages/parts.tsx";
+import { userLimitNames } from "../projects/user_limits.ts";
+import { UserLink } from "./user_link.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
+import { userLimitLabels } from "./user_limits.tsx";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 
 const section = "/limits";
-const part: SettingsPart = ({ limits }) => limits;
+const part: SettingsPart = ({ limits: { users: _, ...limits } }) => limits;
 
-const rates = [
-  ["requestsPerMinute", "Requests per minute"],
-  ["tokensPerMinute", "Tokens per minute"],
-  ["concurrent", "Concurrent responses"],
-] as const;
-const spending = [
-  ["spendPerDay", "Spending per day"],
-  ["spendPerMonth", "Spending per month"],
-] as const;
+const labelled = <Name extends keyof typeof userLimitLabels>(...names: readonly Name[]) =>
+  names.map((name) => [name, userLimitLabels[name]] as const);
+const rates = labelled("requestsPerMinute", "tokensPerMinute", "concurrent");
+const spending = labelled("spendPerDay", "spendPerMonth");
 const labels = Object.fromEntries([
   ...[...rates, ...spending].map(([name, label]) => [`limits.user.${name}`, label]),
   ...rates.map(([name, label]) => [`limits.key.${name}`, label]),
@@ -45,7 +44,12 @@ export function limitPages(guard: ConsoleGuard, services: ConsoleDeps) {
       const values: Values = (name) => form.get(name) ?? "";
       return await orShowFormAgain(
         () =>
-          saveSettings(services, visit, { section, part, form, changes: () => readLimits(form) }),
+          saveSettings(services, visit, {
+            section,
+            part,
+            form,
+            changes: (now) => readLimits(form, now),
+          }),
         (problem, error) => page(visit, { values, seen: fingerprintAfter(form, error), problem }),
         labels,
       );
@@ -72,14 +76,19 @@ function valuesOf({ limits: { user, key, reply } }: Project): Values {
   return (name) => String(values.get(name) ?? "");
 }
 
-function readLimits(form: URLSearchParams): { limits: Record<string, unknown> } {
+function readLimits(
+  form: URLSearchParams,
+  { limits: { users } }: Project,
+): { limits: Record<string, unknown> } {
   const ratesOf = (whose: "user" | "key") =>
     Object.fromEntries(
       rates.map(([name, label]) => [name, rateOf(form, `${whose}.${name}`, label)]),
     );
   const spend = spending.map(([name]) => [name, decimalText(form, `user.${name}`)]);
   const user = { ...ratesOf("user"), ...Object.fromEntries(spend) };
-  return { limits: { user, key: ratesOf("key"), reply: submittedText(form, "reply") ?? "error" } };
+  const reply = submittedText(form, "reply") ?? "error";
+  // Users' own limits are edited on the users' pages.
+  return { limits: { user, key: ratesOf("key"), reply, ...(users ? { users } : {}) } };
 }
 
 /** Returns null for an empty field. Throws 400 for zero, which many write for no limit. */
@@ -89,7 +98,8 @@ function rateOf(form: URLSearchParams, name: string, label: string): number | nu
   throw badRequest(name, `‘${label}’ must be at least 1. An empty field is no limit.`);
 }
 
-function Limits({ visit: { project, here }, values, seen, problem }: LimitsView) {
+function Limits({ visit, values, seen, problem }: LimitsView) {
+  const { project, here } = visit;
   const currency = project.currency.toUpperCase();
   const number = (name: string, label: string) => (
     <FormField name={name} label={label} value={values(name)} more={{ inputmode: "numeric" }} />
@@ -137,6 +147,26 @@ function Limits({ visit: { project, here }, values, seen, problem }: LimitsView)
         </fieldset>
         <button type="submit" class="primary">Save</button>
       </form>
+      <OwnLimits visit={visit} />
     </>
+  );
+}
+
+/** The users who have limits of their own. */
+function OwnLimits({ visit }: { visit: ProjectVisit }) {
+  const users = Object.entries(visit.project.limits.users ?? {});
+  return (
+    <Card title="Users with their own limits">
+      <Table
+        caption="Set on the page of the user"
+        columns={["User", "Limits"]}
+        rows={users.map(([user, own]) => [
+          <UserLink visit={visit} user={user} />,
+          userLimitNames.filter((name) => name in own)
+            .map((name) => `${userLimitLabels[name].toLowerCase()}: ${own[name]}`).join(", "),
+        ])}
+        empty="None. Open a user to set their own limits."
+      />
+    </Card>
   );
 }

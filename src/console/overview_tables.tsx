@@ -5,7 +5,7 @@ import { Share } from "../pages/chart.tsx";
 import { Card, type Column, EmptyState, MoneyCell, Table } from "../pages/parts.tsx";
 import type { ReasonCount } from "../summaries/summary.ts";
 import type { OverviewView } from "./overview.tsx";
-import { addressOf } from "./user.tsx";
+import { UserLink } from "./user_link.tsx";
 
 const listed = 8;
 const count = (value: number) => value.toLocaleString("en-US");
@@ -75,11 +75,7 @@ const shareOf = (part: bigint, whole: bigint) =>
 /** Who is about to run out, and who spends most. */
 export function UserTables({ visit, users, topUsers }: OverviewView) {
   const { project: { currency }, here } = visit;
-  const link = (user: string) => (
-    <a href={addressOf({ here }, user)}>
-      <bdi>{user}</bdi>
-    </a>
-  );
+  const link = (user: string) => <UserLink visit={visit} user={user} />;
   return (
     <div class="cards">
       {users === null ? null : (

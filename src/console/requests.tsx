@@ -12,7 +12,7 @@ import { requestFilterSchema } from "../requests/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { addressOf } from "./user.tsx";
+import { addressOf, UserLink } from "./user_link.tsx";
 
 const section = "/requests";
 const perPage = 50;
@@ -182,7 +182,7 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
       rows={requests.map((request) => [
         <TimeCell at={request.at} />,
         <Outcome request={request} />,
-        <UserLink visit={visit} user={request.user} />,
+        <RequestUser visit={visit} user={request.user} />,
         <ModelName request={request} />,
         keys.get(request.key) ?? "deleted",
         `${count(request.inputTokens)} / ${count(request.outputTokens)}`,
@@ -234,13 +234,9 @@ function Outcome({ request: { outcome, status, reason } }: { request: RequestRec
   );
 }
 
-function UserLink({ visit, user }: { visit: ProjectVisit; user: string | null }) {
+function RequestUser({ visit, user }: { visit: ProjectVisit; user: string | null }) {
   if (user === null) return <span class="muted">none</span>;
-  return (
-    <a href={addressOf(visit, user)}>
-      <bdi>{user}</bdi>
-    </a>
-  );
+  return <UserLink visit={visit} user={user} />;
 }
 
 function ModelName(

@@ -28,6 +28,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { settingPages } from "./settings.tsx";
 import { signInRoutes } from "./sign_in.tsx";
 import { userPage } from "./user.tsx";
+import { userLimitPages } from "./user_limits.tsx";
 import { userPages } from "./users.tsx";
 import { webhookPage } from "./webhook.tsx";
 import { webhookActions } from "./webhook_actions.tsx";
@@ -69,10 +70,12 @@ function moneyRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps
   const deposit = depositPages(guard, services);
   const users = userPages(guard, services);
   const refund = refundPages(guard, services);
+  const userLimits = userLimitPages(guard, services);
   return {
     [`${project}/users`]: { GET: users.list },
     [`${project}/users.csv`]: { GET: users.csv },
     [`${project}/users/one`]: { GET: userPage(guard, services) },
+    [`${project}/users/limits`]: { GET: userLimits.show, POST: userLimits.save },
     [`${project}/deposit`]: { GET: deposit.form, POST: deposit.record },
     [`${project}/refund`]: { GET: refund.form, POST: refund.record },
   };

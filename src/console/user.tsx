@@ -16,6 +16,8 @@ import type { RequestRecord } from "../requests/record.ts";
 import { kindLabels } from "./kind_labels.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { Card, CopyButton, MoneyCell, Pager, Stats, Table, TimeCell } from "../pages/parts.tsx";
+import { addressOf } from "./user_link.tsx";
+import { UserLimitsCard } from "./user_limits.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 const entriesPerPage = 25;
@@ -58,6 +60,7 @@ export function userPage(
         <Balance detail={detail} />
         <Holds detail={detail} />
         <RecentRequests visit={visit} requests={requests} user={user} />
+        <UserLimitsCard visit={visit} user={user} />
         <Card title="Activity" note="Newest first">
           <Activities visit={visit} lines={lines} />
           <Pager
@@ -84,11 +87,6 @@ interface Line {
   entry: Entry;
   /** How much can still be refunded; null for what cannot be refunded. */
   left: Amount | null;
-}
-
-/** Returns the path of a user's page. */
-export function addressOf({ here }: Pick<ProjectVisit, "here">, user: string): string {
-  return here(`/users/one?user=${encodeURIComponent(user)}`);
 }
 
 /** An unknown user has no balance yet, and can receive a first deposit. */

@@ -10,7 +10,7 @@ import { EmptyState, MoneyCell, Pager, Table, Tabs, TimeCell } from "../pages/pa
 import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { addressOf } from "./user.tsx";
+import { UserLink } from "./user_link.tsx";
 
 const section = "/users";
 const usersPerPage = 50;
@@ -153,9 +153,7 @@ function UsersRanked({ visit, rows }: { visit: ProjectVisit; rows: readonly User
         { title: "Balance", number: true, lead: true },
       ]}
       rows={rows.map(({ user, balance, held, spent, entries, lastAt }) => [
-        <a href={addressOf(visit, user)}>
-          <bdi>{user}</bdi>
-        </a>,
+        <UserLink visit={visit} user={user} />,
         <TimeCell at={lastAt} />,
         entries.toLocaleString("en-US"),
         <MoneyCell amount={spent} currency={currency} />,
@@ -183,9 +181,7 @@ function UsersById({ visit, users, prefix }: {
         { title: "Balance", number: true, lead: true },
       ]}
       rows={users.map(({ user, balance, held, entries, authorization }) => [
-        <a href={addressOf(visit, user)}>
-          <bdi>{user}</bdi>
-        </a>,
+        <UserLink visit={visit} user={user} />,
         mode === "shared" ? authorization?.status ?? "" : entries,
         <MoneyCell amount={fromDecimal(held)} currency={currency} />,
         <MoneyCell amount={fromDecimal(balance)} currency={currency} balance />,

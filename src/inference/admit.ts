@@ -5,6 +5,7 @@ import type { HoldResult } from "../ledger/hold.ts";
 import { viewBalance } from "../ledger/view.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import { requireActive } from "../projects/active.ts";
+import { userLimitsOf } from "../projects/user_limits.ts";
 import { beginCall } from "./ask_targets.ts";
 import type { BoundedTarget, PaidTarget } from "./attempt.ts";
 import type { AdmittedCall, InferenceCall, InferenceDeps } from "./call.ts";
@@ -32,17 +33,17 @@ export type Admission =
  * key.
  */
 export async function admitCall(services: InferenceDeps, call: InferenceCall): Promise<Admission> {
-  const { user, caller: { key, snapshot: { project: { id: projectId, limits } } } } = call;
+  const { user, caller: { key, snapshot: { project } } } = call;
   const { rateLimiter } = services;
   // A user who was refused too often must not take from the key's limit, which others share.
   const exceeded = rateLimiter.exceededByRefusals(
-    { projectId, user },
-    limits.user.requestsPerMinute,
+    { projectId: project.id, user },
+    userLimitsOf(project, user).requestsPerMinute,
   );
   if (exceeded) return rateLimited(exceeded);
   let permit: Permit | null = null;
   try {
-    const acquired = rateLimiter.acquire(key.id, limits.key);
+    const acquired = rateLimiter.acquire(key.id, project.limits.key);
     if ("limited" in acquired) return rateLimited(acquired.limited);
     permit = acquired;
     const admission = await admitWithPermit(services, call, permit);

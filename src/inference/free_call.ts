@@ -9,6 +9,7 @@ import { requireActive } from "../projects/active.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser } from "../projects/end_user.ts";
 import { requireModel } from "../projects/key_models.ts";
+import { userLimitsOf } from "../projects/user_limits.ts";
 import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import {
   endpointNotServed,
@@ -100,16 +101,17 @@ interface FreeCall {
 /** Responds within the rate limits of the key and the user. Throws 429 beyond them. */
 async function respondWithin(services: InferenceDeps, call: FreeCall): Promise<Response> {
   const { caller, incoming: { requestId } } = call;
-  const { key, snapshot: { project: { id: projectId, limits } } } = caller;
+  const { key, snapshot: { project } } = caller;
+  const projectId = project.id;
   const { rateLimiter, deps } = services;
   const id = deps.id("req");
   const user = userIfAny(call);
-  const perMinute = limits.user.requestsPerMinute;
+  const perMinute = user === null ? null : userLimitsOf(project, user).requestsPerMinute;
   const exceeded = user === null
     ? null
     : rateLimiter.exceededByRefusals({ projectId, user }, perMinute);
   if (exceeded && user !== null) await refuseRateError(services, { id, user, caller }, exceeded);
-  const permit = rateLimiter.acquire(key.id, limits.key);
+  const permit = rateLimiter.acquire(key.id, project.limits.key);
   if ("limited" in permit) {
     if (user !== null) await refuseRateError(services, { id, user, caller }, permit.limited);
     throw rateLimitedError(permit.limited);

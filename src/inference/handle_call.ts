@@ -22,6 +22,7 @@ import {
 } from "./idempotency.ts";
 import { resolveReferences } from "./kept_responses.ts";
 import { requireKeyBudget } from "../projects/key_budget.ts";
+import { userLimitsOf } from "../projects/user_limits.ts";
 import { requireModel } from "../projects/key_models.ts";
 import { withCache } from "./response_cache.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
@@ -90,16 +91,17 @@ async function requireWithinRates(
   { id, incoming, pathUser, caller }: StartedCall & { caller: Caller },
 ): Promise<void> {
   const { key, snapshot: { project } } = caller;
-  const { key: { requestsPerMinute, tokensPerMinute }, user: ofUser, reply } = project.limits;
-  const isLimited = requestsPerMinute ?? tokensPerMinute ?? ofUser.requestsPerMinute ?? null;
-  if (reply !== "error" || isLimited === null) return;
+  const { key: { requestsPerMinute, tokensPerMinute }, user: ofUser, users, reply } =
+    project.limits;
+  const isLimited = requestsPerMinute ?? tokensPerMinute ?? ofUser.requestsPerMinute ?? users;
+  if (reply !== "error" || isLimited === undefined) return;
   const user = userBeforeBody(caller, incoming.request, pathUser);
   if (user === null) return;
   const { rateLimiter } = services;
   const exceeded = rateLimiter.exceeded(key.id, project.limits.key) ??
     rateLimiter.exceededByRefusals(
       { projectId: project.id, user },
-      project.limits.user.requestsPerMinute,
+      userLimitsOf(project, user).requestsPerMinute,
     );
   if (exceeded) await refuseRateError(services, { id, user, caller }, exceeded);
 }

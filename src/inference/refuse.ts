@@ -7,6 +7,7 @@ import type { RateLimitState } from "../ledger/hold.ts";
 
 import type { BalanceView } from "../ledger/view.ts";
 import { messageFor } from "../paywall/messages.ts";
+import { userLimitsOf } from "../projects/user_limits.ts";
 import { countRefusalHourly } from "../summaries/hourly_counters.ts";
 import { type InferenceCall, type InferenceDeps, responseHead } from "./call.ts";
 import { callBlockedEvent, callPaywalledEvent, rateLimitedEvent, userTrigger } from "./events.ts";
@@ -153,7 +154,7 @@ async function refuseMoney(
   });
   // No hold is written, so the refusal counts toward the user's request rate here.
   const counted = services.rateLimiter.countRefused({ projectId: project.id, user }, {
-    perMinute: project.limits.user.requestsPerMinute,
+    perMinute: userLimitsOf(project, user).requestsPerMinute,
     count: 1 + Math.floor(countedTokens / tokensPerRequest),
   });
   const paywall = { reason: chat, message, url };

@@ -5,6 +5,7 @@ import { type Amount, fromDecimal, least, parseAmount, toAmount, zero } from "..
 import { bySystem, type NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
 import type { ProjectSnapshot } from "../projects/project_cache.ts";
+import { userLimitsOf } from "../projects/user_limits.ts";
 import { isLarge, keyText } from "../store/batch.ts";
 import { accountKey, authorizationKey, entryKey, projectKey } from "../store/keys.ts";
 import { emptyWrite, type Increment, type Key, type Row, type Write } from "../store/kv.ts";
@@ -64,7 +65,8 @@ export class AccountTx {
     this.#rows = new TxRows(this.#write, options.rows);
     const { ref: { projectId, user, wallet }, account, now, snapshot: { project } } = options;
     const row = wallet ? this.row(authorizationKey(projectId, user)) : null;
-    this.spending = new SpendLimits({ wallet, row, account, limits: project.limits.user, now });
+    const limits = userLimitsOf(project, user);
+    this.spending = new SpendLimits({ wallet, row, account, limits, now });
     this.#endExpiredHolds();
     if (options.isNew && !wallet) this.#grantTrial();
   }

@@ -245,9 +245,9 @@ function balanceViewOf({ account: { balance, held }, snapshot }: AccountTx): Bal
   return viewBalance(balance, held, snapshot.project.currency);
 }
 
-/** Throws 429 at the project's limit for one user, or at the capacity of one account. */
-function requireHoldCapacity({ account, ownHolds, snapshot, now }: AccountTx): void {
-  const { concurrent } = snapshot.project.limits.user;
+/** Throws 429 at the limit of the user, or at the capacity of one account. */
+function requireHoldCapacity({ account, ownHolds, spending, now }: AccountTx): void {
+  const { concurrent } = spending;
   const running = ownHolds.filter((hold) => !isExpired(hold, now));
   if (concurrent !== null && running.length >= concurrent) throw tooManyHolds(concurrent);
   if (account.holds.length >= holdsPerAccountMax) throw tooManyHolds(holdsPerAccountMax);

@@ -54,6 +54,11 @@ export class SpendLimits {
     this.#now = now;
   }
 
+  /** The most requests of the user at once; null where there is no limit. */
+  get concurrent(): number | null {
+    return this.#limits.concurrent;
+  }
+
   /** To be stored with the account; null where a wallet pays, or nothing was counted. */
   get counters(): RateCounters | null {
     return this.#wallet ? null : this.#counters;

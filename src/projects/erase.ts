@@ -1,11 +1,12 @@
 import { badRequest } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
-import { type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
-import { apiKeysPrefix, auditPrefix } from "../store/keys.ts";
-import type { ApiKey } from "./schema.ts";
+import { commitUnlessMoved, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
+import { apiKeysPrefix, auditPrefix, projectKey } from "../store/keys.ts";
+import type { ApiKey, Project } from "./schema.ts";
 import { listApiKeys } from "./store.ts";
 import type { AuditRow } from "./audit.ts";
+import { ownLimitsOf, userLimitNames } from "./user_limits.ts";
 
 /** Whether a key is bound to that user, or names them as its default. */
 function isKeyOf(key: Pick<ApiKey, "user" | "defaultUser">, user: string): boolean {
@@ -91,6 +92,47 @@ function withoutUser(
     const { reason: _, ...detail } = row.detail;
     return { ...row, target: pseudonym, detail };
   }
+  const limits = withoutLimitsOf(row.detail, { user, pseudonym });
+  if (limits) return { ...row, detail: limits };
   const { name, ...detail } = row.detail;
   return name !== undefined && keyIds.has(row.target) ? { ...row, detail } : null;
+}
+
+/** Replaces the user in changes of their own limits; null where there are none. */
+function withoutLimitsOf(
+  detail: AuditRow["detail"],
+  { user, pseudonym }: Pick<Erasure, "user" | "pseudonym">,
+): AuditRow["detail"] | null {
+  const path = ownLimitsPath(user);
+  const names = new Map(
+    ["", ...userLimitNames.map((name) => `.${name}`)].map((end) =>
+      [`${path}${end}`, `${ownLimitsPath(pseudonym)}${end}`] as const
+    ),
+  );
+  if (!Object.keys(detail).some((name) => names.has(name))) return null;
+  return Object.fromEntries(
+    Object.entries(detail).map(([name, value]) => [names.get(name) ?? name, value]),
+  );
+}
+
+const ownLimitsPath = (user: string) => `limits.users.${user}`;
+
+/** Removes a user's own limits from the project's settings. */
+export function createOwnLimitsEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
+  return {
+    name: "own limits",
+    async page({ projectId, user }, _place, budget) {
+      budget.spend(1);
+      const row = await kv.get(projectKey(projectId));
+      const project = row.value && fromBytes<Project>(row.value);
+      if (!project || ownLimitsOf(project, user) === null) return { erased: 0, next: null };
+      const { [user]: _, ...users } = project.limits.users ?? {};
+      const value = toBytes({ ...project, limits: { ...project.limits, users } });
+      const landed = await commitUnlessMoved(committer, row, {
+        sets: [{ key: row.key, value }],
+        deletes: [],
+      });
+      return { erased: landed ? 1 : 0, next: null, waiting: !landed };
+    },
+  };
 }

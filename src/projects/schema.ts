@@ -3,6 +3,7 @@ import type { TopUpRange } from "../base/currency.ts";
 import { userIdSetting, withoutPattern } from "../base/fields.ts";
 import { mergePatchSchema } from "../base/merge_patch_schema.ts";
 import { userIdCharsMax } from "../base/limits.ts";
+import { isUserId } from "../base/user_id.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
@@ -101,21 +102,40 @@ const count = z.int().min(1, { error: rate }).max(1_000_000_000, { error: rate }
   .default(null);
 const rates = { requestsPerMinute: count, tokensPerMinute: count, concurrent: count };
 
+const perDay = moneyDecimal("The most that a user may spend in a day (UTC).");
+const perMonth = moneyDecimal("The most that a user may spend in a month (UTC).");
+const unlimited = z.literal("unlimited");
+const ownCount = z.union([count.unwrap().unwrap(), unlimited]).optional();
+
+/** The limits of one named user. What is absent is as for every user. */
+const ownLimitsSchema = z.strictObject({
+  requestsPerMinute: ownCount,
+  tokensPerMinute: ownCount,
+  concurrent: ownCount,
+  spendPerDay: z.union([unlimited, perDay]).optional(),
+  spendPerMonth: z.union([unlimited, perMonth]).optional(),
+}).meta({
+  id: "OwnLimits",
+  description: "A user's own limits: what is absent is as for every user.",
+});
+const ownLimitsMax = 200;
+const userIdWords = "must be a user's id: 1 to 128 characters, none of them a control character";
+
 /** The limits of one user, and of one key. */
 const limitsWith = (concurrent: typeof count) =>
   z.strictObject({
     user: z.strictObject({
       ...rates,
       concurrent,
-      spendPerDay: moneyDecimal("The most that a user may spend in a day (UTC).").nullable()
-        .default(
-          null,
-        ),
-      spendPerMonth: moneyDecimal("The most that a user may spend in a month (UTC).").nullable()
-        .default(
-          null,
-        ),
+      spendPerDay: perDay.nullable().default(null),
+      spendPerMonth: perMonth.nullable().default(null),
     }).prefault({}),
+    users: z.record(userIdSetting.refine(isUserId, { error: userIdWords }), ownLimitsSchema).refine(
+      (users) => Object.keys(users).length <= ownLimitsMax,
+      { error: `may name at most ${ownLimitsMax} users` },
+    ).optional().meta({
+      description: "Own limits of some users, by the user's id. They replace those of `user`.",
+    }),
     key: z.strictObject(rates).prefault({}),
     reply: z.enum(["error", "message"]).default("error").meta({
       description: "The response to a user over a rate limit: 429, or an assistant message.",
@@ -133,6 +153,8 @@ const newLimitsSchema = limitsWith(count.unwrap().default(usualConcurrent)).meta
 export const noLimits = limitsSchema.parse({});
 /** The limits of one user. */
 export type UserLimits = z.output<typeof limitsSchema>["user"];
+/** The limits of one named user, where they differ from those of every user. */
+export type OwnLimits = z.output<typeof ownLimitsSchema>;
 /** The limits of one key. */
 export type KeyLimits = z.output<typeof limitsSchema>["key"];
 
