@@ -10,6 +10,7 @@ import { createPendingSweep } from "./payments/pending.ts";
 import { createReversalSweep } from "./payments/reversals.ts";
 import { createUnbookedSweep } from "./payments/unbooked.ts";
 import { createTrim } from "./webhooks/trim.ts";
+import { createTopUsersSweep } from "./summaries/top_users.ts";
 import { createMarkerSweep } from "./store/commit.ts";
 
 /** Cleans up, one module after the other; a bounded part at each call. */
@@ -30,6 +31,7 @@ export function createSweep(
   const sweepPages = [
     createLinkSweep(deps),
     createRequestSweep(deps),
+    createTopUsersSweep(deps),
     createPaywalledSweep(deps),
     createUserStatsSweep(deps),
   ];

@@ -114,6 +114,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "payments",
     "paywall",
     "requests",
+    "summaries",
     "inference",
     "webhooks",
   ],

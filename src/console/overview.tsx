@@ -2,13 +2,12 @@
 import type { Child } from "@hono/hono/jsx";
 import type { Handler } from "../base/handler.ts";
 import { type Amount, formatAmount, toAmount } from "../base/money.ts";
-import { monthOf } from "../base/period.ts";
 import { readUserStats, type UserStats } from "../ledger/user_stats.ts";
 import { FormField } from "../pages/form_parts.tsx";
 import { BarChart } from "../pages/chart.tsx";
 import { MoneyCell, Stats, Tabs } from "../pages/parts.tsx";
 import { readSummary, type Summary } from "../summaries/summary.ts";
-import { readTopUsers, type TopUser } from "../summaries/top_users.ts";
+import { readTopSpenders, type TopSpender } from "../summaries/top_users.ts";
 import { Attention, attentionOf } from "./attention.tsx";
 import { FirstSteps, stepsOf } from "./first_steps.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
@@ -26,7 +25,8 @@ export interface OverviewView {
   before: Summary;
   /** Null where it is not known. */
   users: UserStats | null;
-  topUsers: { month: string; users: readonly TopUser[] };
+  /** Of the period, the highest spending first. */
+  topSpenders: readonly TopSpender[];
 }
 
 /** What a project earned, what it cost and what needs a hand, in a period. */
@@ -37,15 +37,13 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
     const { project, incoming, page } = visit;
     const now = clock.now();
     const period = readPeriod(incoming.query, now);
-    const month = monthOf(now);
-    const [summary, before, users, top] = await Promise.all([
+    const [summary, before, users, topSpenders] = await Promise.all([
       readSummary(kv, project.id, period),
       readSummary(kv, project.id, periodBefore(period)),
       readUserStats(deps, project),
-      readTopUsers(kv, project.id, month),
+      readTopSpenders(kv, project.id, period),
     ]);
-    const topUsers = { month, users: top };
-    const view = { visit, period, summary, before, users, topUsers };
+    const view = { visit, period, summary, before, users, topSpenders };
     const steps = await stepsOf(services, visit, summary);
     const attention = await attentionOf(services, view);
     return page(

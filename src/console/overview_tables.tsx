@@ -4,6 +4,7 @@ import type { Amount } from "../base/money.ts";
 import { Share } from "../pages/chart.tsx";
 import { Card, type Column, EmptyState, MoneyCell, Table } from "../pages/parts.tsx";
 import type { ReasonCount } from "../summaries/summary.ts";
+import { chargedAmount } from "./timeline.ts";
 import type { OverviewView } from "./overview.tsx";
 import { UserLink } from "./user_link.tsx";
 
@@ -73,8 +74,9 @@ const shareOf = (part: bigint, whole: bigint) =>
   whole === 0n ? 0 : Number((part * 1000n) / whole) / 1000;
 
 /** Who is about to run out, and who spends most. */
-export function UserTables({ visit, users, topUsers }: OverviewView) {
+export function UserTables({ visit, period, users, summary, topSpenders }: OverviewView) {
   const { project: { currency }, here } = visit;
+  const revenue = chargedAmount(summary.totals);
   const link = (user: string) => <UserLink visit={visit} user={user} />;
   return (
     <div class="cards">
@@ -96,20 +98,14 @@ export function UserTables({ visit, users, topUsers }: OverviewView) {
       )}
       <Card title="Top spenders" note={<a href={here("/users?order=spent")}>All</a>}>
         <Table
-          caption={`In ${topUsers.month}, UTC`}
-          columns={[
-            "User",
-            { title: "Requests", number: true },
-            { title: "Tokens", number: true },
-            { title: "Spent", number: true, lead: true },
-          ]}
-          rows={topUsers.users.slice(0, listed).map(({ user, requests, tokens, spent }) => [
+          caption={`${period.title}, UTC`}
+          columns={["User", { title: "Spent", number: true, lead: true }, "Share of revenue"]}
+          rows={topSpenders.slice(0, listed).map(({ user, spent }) => [
             link(user),
-            count(requests),
-            count(tokens),
             <MoneyCell amount={spent} currency={currency} />,
+            <Share part={shareOf(spent, revenue)} />,
           ])}
-          empty="No spending in this month."
+          empty="No spending in this period."
         />
       </Card>
     </div>

@@ -33,7 +33,8 @@ export function readPeriod(query: (name: string) => string | undefined, now: num
   if (from !== "" || to !== "") return customPeriod(from, to, now);
   const usual = usualPeriods.find(({ days }) => String(days) === query("days")) ??
     usualPeriods[0];
-  const grain = Math.min(usual.stepMs, dayMs);
+  // Longer periods begin with a day, as what is counted by day does.
+  const grain = usual.days === 1 ? hourMs : dayMs;
   const end = now - (now % grain) + grain;
   const { days, stepMs, title } = usual;
   return {

@@ -14,12 +14,15 @@ export interface PeriodSpend {
   /** The day of the last use, `YYYY-MM-DD` in UTC, and what was spent on it. */
   day: string;
   daySpent: Amount;
+  /** The hour of the last use, in hours since 1970, and what was spent in it. */
+  hour: number;
+  hourSpent: Amount;
 }
 
 /** What one response or charge adds. */
 export type PeriodUsage = Pick<PeriodSpend, "requests" | "tokens" | "spent">;
 
-/** As it is stored with the user's account: amounts in 1e-9 units. Old rows have no day. */
+/** As it is stored with the user's account: amounts in 1e-9 units. Old rows have no day or hour. */
 export type StoredPeriodSpend = [
   month: string,
   requests: number,
@@ -27,7 +30,11 @@ export type StoredPeriodSpend = [
   spent: string,
   day?: string,
   daySpent?: string,
+  hour?: number,
+  hourSpent?: string,
 ];
+
+const hourMs = 60 * 60 * 1000;
 
 /** Adds a response or a charge; each period starts at zero. `now` is in ms since 1970. */
 export function addUsage(
@@ -37,15 +44,17 @@ export function addUsage(
 ): PeriodSpend {
   const day = dayAt(now, use);
   const daySpent = use?.day === day ? toAmount(use.daySpent + spent) : spent;
+  const hour = Math.floor(now / hourMs);
+  const hourSpent = use?.hour === hour ? toAmount(use.hourSpent + spent) : spent;
   const month = monthAt(now, use);
-  if (use?.month !== month) return { month, requests, tokens, spent, day, daySpent };
+  const lately = { day, daySpent, hour, hourSpent };
+  if (use?.month !== month) return { month, requests, tokens, spent, ...lately };
   return {
     month,
     requests: use.requests + requests,
     tokens: use.tokens + tokens,
     spent: toAmount(use.spent + spent),
-    day,
-    daySpent,
+    ...lately,
   };
 }
 
@@ -59,16 +68,35 @@ export function spentAt(now: number, use: PeriodSpend | null): { day: Amount; mo
 
 /** Encodes the use of a period for the store. */
 export function encodePeriodSpend(
-  { month, requests, tokens, spent, day, daySpent }: PeriodSpend,
+  { month, requests, tokens, spent, day, daySpent, hour, hourSpent }: PeriodSpend,
 ): StoredPeriodSpend {
-  return [month, requests, tokens, spent.toString(), day, daySpent.toString()];
+  return [
+    month,
+    requests,
+    tokens,
+    spent.toString(),
+    day,
+    daySpent.toString(),
+    hour,
+    hourSpent.toString(),
+  ];
 }
 
 /** Decodes what `encodePeriodSpend` wrote; null where nothing was counted yet. */
 export function decodePeriodSpend(stored: StoredPeriodSpend | undefined): PeriodSpend | null {
   if (!stored) return null;
-  const [month, requests, tokens, spent, day = "", daySpent = "0"] = stored;
-  return { month, requests, tokens, spent: amountOf(spent), day, daySpent: amountOf(daySpent) };
+  const [month, requests, tokens, spent, day = "", daySpent = "0", hour = -1, hourSpent = "0"] =
+    stored;
+  return {
+    month,
+    requests,
+    tokens,
+    spent: amountOf(spent),
+    day,
+    daySpent: amountOf(daySpent),
+    hour,
+    hourSpent: amountOf(hourSpent),
+  };
 }
 
 function amountOf(stored: string): Amount {

@@ -77,6 +77,8 @@ const accountSchema = z.object({
     units,
     z.string().optional(),
     units.optional(),
+    z.number().optional(),
+    units.optional(),
   ]).optional(),
   formerly: user.optional(),
   closed: z.literal(true).optional(),

@@ -147,13 +147,17 @@ export const keySpendKey = (projectId: string, keyId: string): Key => [
 /** All sums of a project, in order of time. */
 export const sumsPrefix = (projectId: string): Key => ["sum", projectId];
 
-/** The users of a project who spent most in a month (`YYYY-MM`, UTC). Written by the sweep. */
-export const topUsersKey = (projectId: string, month: string): Key => [
+/**
+ * The users of a project who spent most in a period: a month `YYYY-MM`, a day `dYYYY-MM-DD` or an
+ * hour `hYYYY-MM-DDTHH`, all in UTC. Written by the sweep. Months are kept forever, days for 400
+ * days, hours for 100.
+ */
+export const topUsersKey = (projectId: string, period: string): Key => [
   "top_users",
   projectId,
-  month,
+  period,
 ];
-/** The top users of a project in all months. */
+/** The top users of a project in all periods. */
 export const topUsersPrefix = (projectId: string): Key => ["top_users", projectId];
 
 /**

@@ -1,18 +1,25 @@
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Amount, toAmount } from "../base/money.ts";
+import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import { commitUnlessMoved, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
-import { accountKey, authorizationKey, topUsersKey, topUsersPrefix } from "../store/keys.ts";
-import type { Kv } from "../store/kv.ts";
+import {
+  accountKey,
+  authorizationKey,
+  projectsPrefix,
+  topUsersKey,
+  topUsersPrefix,
+} from "../store/keys.ts";
+import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
+import { listAfter } from "../store/scan.ts";
 import { monthOf } from "../base/period.ts";
 
 /** Tracks who spends most, without reading every account. */
 export interface TopUsers {
-  /** Called with a user's use of this month so far, after it was written. */
-  observe(projectId: string, user: string, use: MonthSpend): void;
+  /** Called with a user's use so far, after it was written. */
+  observe(projectId: string, user: string, use: ObservedUse): void;
   /**
    * Writes what was observed. What a dying process does not write is observed again with the next
-   * charge.
+   * charge of the same period.
    */
   flush(): Promise<void>;
 }
@@ -28,31 +35,74 @@ interface MonthSpend {
   spent: Amount;
 }
 
-/** A user among those who spent most. */
+/** What one user did in the month, the day and the hour of their last use. */
+interface ObservedUse extends MonthSpend {
+  /** `YYYY-MM-DD`, UTC. */
+  day: string;
+  daySpent: Amount;
+  /** In hours since 1970. */
+  hour: number;
+  hourSpent: Amount;
+}
+
+/** A user among those who spent most in a month. */
 export interface TopUser extends Omit<MonthSpend, "month"> {
   user: string;
 }
 
+/** A user among those who spent most in some time. */
+export interface TopSpender {
+  user: string;
+  spent: Amount;
+}
+
+/** Requests and tokens are counted for months only; rows of days and hours have zeros. */
 type StoredUser = [user: string, requests: number, tokens: number, spent: string];
 
-/** The users of one project observed in one month since the last flush. */
+/** The users of one project observed in one period since the last flush. */
 interface PendingTopUsers {
   projectId: string;
-  month: string;
+  period: string;
   users: Map<string, TopUser>;
 }
 
 const topUsersMax = 100;
 /** Two processes rarely write the same row at once, so this many attempts suffice. */
 const attemptsMax = 8;
+const hourMs = 60 * 60 * 1000;
+const dayMs = 24 * hourMs;
+
+const dayPeriod = (day: string) => `d${day}`;
+const hourPeriod = (hour: number) => `h${new Date(hour * hourMs).toISOString().slice(0, 13)}`;
 
 /**
- * Collects the users observed since the last flush, and merges them into the project's row. A
- * month's use only grows, so a row of 100 always holds the 100 who spent most of those observed:
- * anyone pushed out had 100 ahead of them, who are still ahead.
+ * Collects the users observed since the last flush, and merges them into the project's rows of the
+ * month, the day and the hour. Use in a period only grows, so a row of 100 always holds the 100 who
+ * spent most of those observed: anyone pushed out had 100 ahead of them, who are still ahead.
  */
 export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">): TopUsers {
-  const seen = new Map<string, PendingTopUsers>();
+  /** By project and user: the last use, and the last uses of periods that have ended since. */
+  const seen = new Map<string, Map<string, ObservedUse[]>>();
+
+  /** Takes what was observed, by row. */
+  function takePending(): Iterable<PendingTopUsers> {
+    const rows = new Map<string, PendingTopUsers>();
+    for (const [projectId, users] of seen) {
+      for (const [user, uses] of users) {
+        for (const use of uses) {
+          for (const [period, top] of periodsOf(use)) {
+            const name = `${projectId} ${period}`;
+            let row = rows.get(name);
+            if (!row) rows.set(name, row = { projectId, period, users: new Map() });
+            // Later uses come last.
+            row.users.set(user, { user, ...top });
+          }
+        }
+      }
+    }
+    seen.clear();
+    return rows.values();
+  }
 
   /**
    * A user observed late may have been erased since: then they have neither an account nor a grant.
@@ -66,8 +116,8 @@ export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">
     return ranked.filter((_, at) => rows[at]);
   }
 
-  async function merge({ projectId, month, users }: PendingTopUsers): Promise<void> {
-    const key = topUsersKey(projectId, month);
+  async function merge({ projectId, period, users }: PendingTopUsers): Promise<void> {
+    const key = topUsersKey(projectId, period);
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const { value, version } = await kv.get(key);
       const merged = new Map(decode(value).map((top) => [top.user, top]));
@@ -87,19 +137,63 @@ export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">
   }
 
   return {
-    observe(projectId, user, { month, requests, tokens, spent }) {
-      const name = `${projectId} ${month}`;
-      let found = seen.get(name);
-      if (!found) seen.set(name, found = { projectId, month, users: new Map() });
-      found.users.set(user, { user, requests, tokens, spent });
+    observe(projectId, user, use) {
+      let users = seen.get(projectId);
+      if (!users) seen.set(projectId, users = new Map());
+      const uses = users.get(user);
+      if (!uses) return void users.set(user, [use]);
+      // A day or a month ends with its last hour.
+      const isSameHour = uses.at(-1)?.hour === use.hour;
+      if (isSameHour) uses[uses.length - 1] = use;
+      else uses.push(use);
     },
     async flush() {
-      for (const [name, found] of seen) {
-        seen.delete(name);
-        await merge(found);
-      }
+      for (const pending of takePending()) await merge(pending);
     },
   };
+}
+
+/** Returns what a use counts as in each of its periods. */
+function periodsOf(
+  { month, requests, tokens, spent, day, daySpent, hour, hourSpent }: ObservedUse,
+): [period: string, Omit<TopUser, "user">][] {
+  const others = { requests: 0, tokens: 0 };
+  return [
+    [month, { requests, tokens, spent }],
+    [dayPeriod(day), { ...others, spent: daySpent }],
+    [hourPeriod(hour), { ...others, spent: hourSpent }],
+  ];
+}
+
+/** Up to so long, hours are added up, and else whole days. */
+const byHourMaxMs = 2 * dayMs;
+const rowsPerRead = 500;
+
+/**
+ * Returns who spent most from `from` until before `to`, in ms since 1970, at most 100: by hour for
+ * up to two days, by day (UTC) for longer. Exact for the first 100 users of each hour or day; up to
+ * 15 s old.
+ */
+export async function readTopSpenders(
+  kv: Kv,
+  projectId: string,
+  { from, to }: { from: number; to: number },
+): Promise<TopSpender[]> {
+  const [first, last] = to - from <= byHourMaxMs
+    ? [hourPeriod(Math.floor(from / hourMs)), hourPeriod(Math.ceil(to / hourMs))]
+    : [from, to + dayMs - 1].map((at) => dayPeriod(new Date(at).toISOString().slice(0, 10)));
+  const rows = await kv.list({
+    prefix: topUsersPrefix(projectId),
+    start: topUsersKey(projectId, first ?? ""),
+    end: topUsersKey(projectId, last ?? ""),
+    limit: rowsPerRead,
+  });
+  const spent = new Map<string, Amount>();
+  for (const top of rows.flatMap(({ value }) => decode(value))) {
+    spent.set(top.user, toAmount((spent.get(top.user) ?? zero) + top.spent));
+  }
+  return [...spent].map(([user, amount]) => ({ user, spent: amount })).sort(bySpent)
+    .slice(0, topUsersMax);
 }
 
 /** Reads the users who spent most in a month (`YYYY-MM`, UTC); at most 100, up to 15 s old. */
@@ -108,9 +202,9 @@ export async function readTopUsers(kv: Kv, projectId: string, month: string): Pr
 }
 
 /**
- * Replaces a user by the pseudonym in the rows of all months. The rows of this month and the last
- * are rewritten even if they do not name the user, so that a concurrent merge which has just read
- * the user has to read again.
+ * Replaces a user by the pseudonym in the rows of all periods. The rows of the current periods and
+ * those before are rewritten even if they do not name the user, so that a concurrent merge which
+ * has just read the user has to read again.
  */
 export function createTopUsersEraser(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
@@ -128,8 +222,8 @@ export function createTopUsersEraser(
   });
 
   /** Returns false when a merge came in between. */
-  async function writeAnew(erasure: Erasure, month: string): Promise<boolean> {
-    const row = await kv.get(topUsersKey(erasure.projectId, month));
+  async function writeAnew(erasure: Erasure, period: string): Promise<boolean> {
+    const row = await kv.get(topUsersKey(erasure.projectId, period));
     const value = encode(rename(decode(row.value), erasure));
     return await commitUnlessMoved(committer, row, {
       sets: [{ key: row.key, value }],
@@ -142,11 +236,52 @@ export function createTopUsersEraser(
     async page(erasure, place, budget) {
       const page = await named.page(erasure, place, budget);
       if (page.next !== null || page.waiting) return page;
-      const month = monthOf(clock.now());
-      const before = monthOf(Date.parse(`${month}-01`) - 1);
-      const landed = [await writeAnew(erasure, before), await writeAnew(erasure, month)];
-      return landed.includes(false) ? { ...page, waiting: true } : page;
+      for (const period of periodsAt(clock.now())) {
+        if (!(await writeAnew(erasure, period))) return { ...page, waiting: true };
+      }
+      return page;
     },
+  };
+}
+
+/** The current month, day and hour, and those before. */
+function periodsAt(now: number): string[] {
+  const month = monthOf(now);
+  const hour = Math.floor(now / hourMs);
+  return [
+    monthOf(Date.parse(`${month}-01`) - 1),
+    month,
+    ...[now - dayMs, now].map((at) => dayPeriod(new Date(at).toISOString().slice(0, 10))),
+    ...[hour - 1, hour].map(hourPeriod),
+  ];
+}
+
+const keptDays = { d: 400, h: 100 } as const;
+const projectsPerSweep = 50;
+const rowsPerSweep = 200;
+
+/** Creates a sweep that deletes old rows of days and hours; bounded a call. */
+export function createTopUsersSweep(
+  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
+): () => Promise<void> {
+  let after: Key | null = null;
+  return async () => {
+    const projects = await listAfter(kv, projectsPrefix, { after, limit: projectsPerSweep });
+    after = projects.length < projectsPerSweep ? null : projects.at(-1)?.key ?? null;
+    for (const { key } of projects) {
+      const prefix = topUsersPrefix(String(key[1]));
+      for (const [kind, days] of Object.entries(keptDays)) {
+        const end = new Date(clock.now() - days * dayMs).toISOString().slice(0, 10);
+        const rows = await kv.list({
+          prefix,
+          start: [...prefix, kind],
+          end: [...prefix, `${kind}${end}`],
+          limit: rowsPerSweep,
+        });
+        if (rows.length === 0) continue;
+        await committer.commit({ ...emptyWrite(), deletes: rows.map((row) => row.key) });
+      }
+    }
   };
 }
 
@@ -154,7 +289,7 @@ function rename(ranked: readonly TopUser[], { user, pseudonym }: Erasure): TopUs
   return ranked.map((top) => (top.user === user ? { ...top, user: pseudonym } : top));
 }
 
-function bySpent(one: TopUser, other: TopUser): number {
+function bySpent(one: TopSpender, other: TopSpender): number {
   return one.spent === other.spent ? 0 : one.spent < other.spent ? 1 : -1;
 }
 

@@ -28,7 +28,7 @@ Deno.test("console: the overview equals the entries, by model, user and reason",
   assert.match(text, /Revenue \$1\.00 .*Outstanding balance \$3\.99/);
   assert.match(text, /Requests 4 .*Failed 0 .*Refused 1 /);
   assert.match(text, /test-model 4 0\.0 % < 250 ms 4,000 \/ 400 – – \$0\.0048/);
-  assert.match(text, /ada 4 4,400 \$1\.00/);
+  assert.match(text, /Spent Share of revenue ada \$1\.00/);
   assert.match(text, /insufficient_funds 1/);
   assert.match(text, /2026-01-01 00:00 \$0\.0036/);
   assert.match(text, /2026-01-01 02:00 \$1\.00/);

@@ -74,6 +74,8 @@ const use = fc.record(
     spent: amount,
     day: fc.constantFrom("2026-11-23", "1999-01-31"),
     daySpent: amount,
+    hour: fc.nat(),
+    hourSpent: amount,
   },
   { noNullPrototype: true },
 );

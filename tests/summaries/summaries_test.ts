@@ -4,10 +4,8 @@ import { sumKey, sumsPrefix } from "../../src/store/keys.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
 import { readSummary, type Summary } from "../../src/summaries/summary.ts";
 import { countEntryHourly } from "../../src/summaries/hourly_counters.ts";
-import { createTopUsers, readTopUsers } from "../../src/summaries/top_users.ts";
 import { chat } from "../support/chat.ts";
-import { forgetWholly, rowsNaming } from "../support/forget.ts";
-import { createGate, createScriptedStore } from "../support/store.ts";
+import { createScriptedStore } from "../support/store.ts";
 import { put } from "../support/verify.ts";
 import { adminKey, createWorld, testPricing, type World } from "../support/world.ts";
 
@@ -90,20 +88,6 @@ Deno.test("summary: tokens of every class, and shortfalls of every kind, have th
     [cost, refunds, charges, deposits, trials, shortfall].map(formatAmount),
     ["3", "4", "8", "16", "32", "11111"],
   );
-});
-
-Deno.test("top users: an older observation of a user does not replace a newer one", async () => {
-  using world = await createWorld();
-  const { projectId, deps: { kv, committer } } = world;
-  await world.deposit("ada", "1");
-  const see = async (spent: string, requests: number) => {
-    const top = createTopUsers({ kv, committer });
-    const use = { month: "2026-01", requests, tokens: 1, spent: fromDecimal(spent) };
-    top.observe(projectId, "ada", use);
-    await top.flush();
-    return (await readTopUsers(kv, projectId, "2026-01")).map((one) => one.requests);
-  };
-  assert.deepEqual([await see("3", 3), await see("2", 2), await see("3", 4)], [[3], [3], [4]]);
 });
 
 Deno.test("summary: each hour has its own row, and a period covers whole hours", async () => {
@@ -249,75 +233,6 @@ Deno.test("summary: the longest names that callers can use keep a row within its
   assert.ok((row?.value?.length ?? Infinity) < 15 * 1024, `${row?.value?.length} bytes`);
   const { totals } = await summary(world);
   assert.deepEqual([totals.refused, totals.failed], [60, 60]);
-});
-
-Deno.test("top users: the 100 who spent most this month, whichever process observed them", async () => {
-  using first = await createWorld();
-  using second = await createWorld({ shareWith: first });
-  const names = Array.from({ length: 130 }, (_, n) => `user${n}`);
-  for (const [n, user] of names.entries()) {
-    const world = n % 2 === 0 ? first : second;
-    await world.deposit(user, "1000");
-    await charge(world, user, String(n + 1));
-    if (n % 40 === 0) await first.app.sweep();
-  }
-  await second.app.flush();
-  await charge(second, "user0", "500");
-  await first.app.flush();
-  await second.app.flush();
-  const top = await readTopUsers(first.deps.kv, first.projectId, "2026-01");
-  assert.equal(top.length, 100);
-  assert.deepEqual(
-    top.slice(0, 3).map(({ user, spent }) => [user, formatAmount(spent)]),
-    [["user0", "501"], ["user129", "130"], ["user128", "129"]],
-  );
-  assert.equal(top.at(-1)?.user, "user31", "nobody who spent more was left out");
-});
-
-for (const isFirst of [true, false]) {
-  const row = isFirst ? "the first row" : "a row";
-  Deno.test(`top users: ${row} that is written late brings back no erased user`, async () => {
-    const store = createScriptedStore();
-    using late = await createWorld({ wrapKv: store.wrap });
-    for (const user of ["ada", "bob"]) await late.deposit(user, "1");
-    if (!isFirst) {
-      await charge(late, "bob", "1");
-      await late.app.flush();
-    }
-    await charge(late, "ada", "1");
-    const [seen, forgotten] = [createGate(), createGate()];
-    store.atomic = async (write, real) => {
-      if (!write.sets.some(({ key }) => key[0] === "top_users")) return await real(write);
-      seen.open();
-      await forgotten.opened;
-      return await real(write);
-    };
-    const flushed = late.app.flush();
-    await seen.opened;
-    using other = await createWorld({ shareWith: late });
-    await forgetWholly(other, {}, "ada");
-    forgotten.open();
-    await flushed;
-    const top = await readTopUsers(late.deps.kv, late.projectId, "2026-01");
-    assert.deepEqual(top.map(({ user }) => user), isFirst ? [] : ["bob"]);
-    assert.deepEqual(await rowsNaming(other, '"ada"'), []);
-  });
-}
-
-Deno.test("top users: a month starts at zero, and counts requests and tokens", async () => {
-  using world = await createWorld();
-  await world.deposit("ada", "1");
-  await chat(world);
-  await world.clock.advance(31 * 24 * hourMs);
-  await chat(world);
-  await chat(world);
-  await world.app.flush();
-  const top = (month: string) => readTopUsers(world.deps.kv, world.projectId, month);
-  const [january] = await top("2026-01");
-  const [february] = await top("2026-02");
-  assert.deepEqual([january?.requests, january?.tokens], [1, 15]);
-  assert.deepEqual([february?.requests, february?.tokens], [2, 30]);
-  assert.equal(formatAmount(february?.spent ?? 0n), "0.00004");
 });
 
 Deno.test("summary: the operator reads it, for any valid period", async () => {
