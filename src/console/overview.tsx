@@ -3,9 +3,8 @@ import type { Child } from "@hono/hono/jsx";
 import type { Handler } from "../base/handler.ts";
 import { type Amount, formatAmount, toAmount } from "../base/money.ts";
 import { readUserStats, type UserStats } from "../ledger/user_stats.ts";
-import { FormField } from "../pages/form_parts.tsx";
-import { BarChart } from "../pages/chart.tsx";
-import { MoneyCell, Stats, Tabs } from "../pages/parts.tsx";
+import { MoneyCell, Stats } from "../pages/parts.tsx";
+import type { ApiKey } from "../projects/schema.ts";
 import { readSummary, type Summary } from "../summaries/summary.ts";
 import { readTopSpenders, type TopSpender } from "../summaries/top_users.ts";
 import { Attention, attentionOf } from "./attention.tsx";
@@ -13,8 +12,11 @@ import { FirstSteps, stepsOf } from "./first_steps.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { Endings, ModelTable, UserTables } from "./overview_tables.tsx";
-import { type Period, periodBefore, readPeriod, usualPeriods } from "./period.ts";
-import { chargedAmount, timeSteps } from "./timeline.ts";
+import { MoneyChart } from "./money_chart.tsx";
+import { Change, OverviewFilters, readOverviewFilter } from "./overview_filter.tsx";
+import { respondFiltered } from "./overview_part.tsx";
+import { type Period, periodBefore, readPeriod } from "./period.ts";
+import { chargedAmount } from "./timeline.ts";
 
 /** What the overview shows. */
 export interface OverviewView {
@@ -27,6 +29,7 @@ export interface OverviewView {
   users: UserStats | null;
   /** Of the period, the highest spending first. */
   topSpenders: readonly TopSpender[];
+  keys: readonly ApiKey[];
 }
 
 /** What a project earned, what it cost and what needs a hand, in a period. */
@@ -37,13 +40,17 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
     const { project, incoming, page } = visit;
     const now = clock.now();
     const period = readPeriod(incoming.query, now);
-    const [summary, before, users, topSpenders] = await Promise.all([
+    const filter = readOverviewFilter(visit);
+    const filtered = await respondFiltered(services, { visit, period, filter });
+    if (filtered) return filtered;
+    const [summary, before, users, topSpenders, keys] = await Promise.all([
       readSummary(kv, project.id, period),
       readSummary(kv, project.id, periodBefore(period)),
       readUserStats(deps, project),
       readTopSpenders(kv, project.id, period),
+      services.admin.keys(project.id),
     ]);
-    const view = { visit, period, summary, before, users, topSpenders };
+    const view = { visit, period, summary, before, users, topSpenders, keys };
     const steps = await stepsOf(services, visit, summary);
     const attention = await attentionOf(services, view);
     return page(
@@ -52,50 +59,19 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
         <Attention items={attention} />
         {steps === null ? null : <FirstSteps steps={steps} />}
         <MoneyFigures {...view} />
-        <RevenueChart {...view} />
+        <Revenue {...view} />
         <UseFigures {...view} />
         <ModelTable {...view} />
         <UserTables {...view} />
         <Endings {...view} />
       </>,
-      { section: "", actions: <Periods {...view} />, note: `${period.title}, UTC` },
+      {
+        section: "",
+        actions: <OverviewFilters {...view} filter={filter} />,
+        note: `${period.title}, UTC`,
+      },
     );
   });
-}
-
-function Periods({ visit: { here, incoming }, period }: OverviewView) {
-  const tabs = usualPeriods.map(({ days, title }) => ({
-    title,
-    href: here(`?days=${days}`),
-    shown: period.days === days,
-  }));
-  return (
-    <>
-      <Tabs label="Time" tabs={tabs} />
-      <details class="range" open={period.days === null}>
-        <summary>Other dates</summary>
-        <form method="get" action={here("")} class="actions end">
-          {(["from", "to"] as const).map((name) => (
-            <FormField
-              name={name}
-              label={name === "from" ? "From" : "To"}
-              type="date"
-              value={incoming.query(name)?.slice(0, 10) ?? ""}
-            />
-          ))}
-          <button type="submit">Show</button>
-        </form>
-      </details>
-    </>
-  );
-}
-
-/** How a value differs from that of the period before, in percent. */
-function Change({ now, before }: { now: number; before: number }) {
-  if (before === 0) return <>no figure before</>;
-  const percent = Math.round(((now - before) / Math.abs(before)) * 100);
-  const sign = percent > 0 ? "▲ " : percent < 0 ? "▼ " : "";
-  return <>{`${sign}${Math.abs(percent).toLocaleString("en-US")} % vs. before`}</>;
 }
 
 const numberOf = (amount: Amount) => Number(formatAmount(amount));
@@ -109,9 +85,10 @@ function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewVie
   );
   const revenue = chargedAmount(totals);
   const { upstreamCost, margin, deposits } = totals;
-  const share = revenue > 0n && upstreamCost > 0n
-    ? `${Math.round((numberOf(margin) / numberOf(toAmount(margin + upstreamCost))) * 100)} % of it`
-    : "where the cost is known";
+  const isKnown = upstreamCost > 0n;
+  const share = isKnown
+    ? `${Math.round((numberOf(margin) / numberOf(toAmount(margin + upstreamCost))) * 100)} %`
+    : "needs the upstream cost";
   const owed = users && {
     label: "Outstanding balance",
     value: (
@@ -131,10 +108,10 @@ function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewVie
         },
         {
           label: "Upstream cost",
-          value: money(upstreamCost),
-          note: change(upstreamCost, before.totals.upstreamCost),
+          value: isKnown ? money(upstreamCost) : "–",
+          note: isKnown ? change(upstreamCost, before.totals.upstreamCost) : "not known",
         },
-        { label: "Margin", value: money(margin), note: share },
+        { label: "Margin", value: isKnown ? money(margin) : "–", note: share },
         {
           label: "Deposits",
           value: <a href={here("/activity?kind=deposit")}>{money(deposits)}</a>,
@@ -151,55 +128,21 @@ function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewVie
   );
 }
 
-function RevenueChart({ visit, period, summary, before }: OverviewView) {
+function Revenue({ visit, period, summary, before }: OverviewView) {
   const { project: { currency }, here } = visit;
-  const steps = timeSteps(summary.hours, period);
-  const length = steps.length * period.stepMs;
-  const earlier = timeSteps(before.hours, {
-    from: period.from - length,
-    to: period.from,
-    stepMs: period.stepMs,
-  });
-  const price = new Intl.NumberFormat("en-US", {
-    style: "currency",
-    currency: currency.toUpperCase(),
-    notation: "compact",
-    maximumSignificantDigits: 3,
-  });
-  const amount = formatAmount(chargedAmount(summary.totals));
-  const zoom = (start: number): { href?: string } =>
-    period.stepMs < 2 * 60 * 60 * 1000
-      ? {}
-      : { href: here(`?from=${stamp(start)}&to=${stamp(start + period.stepMs)}`) };
+  const pointsOf = ({ hours }: Summary) =>
+    hours.map(({ start, totals }) => ({ start, amount: chargedAmount(totals) }));
+  const charged = `${formatAmount(chargedAmount(summary.totals))} ${currency}`;
   return (
-    <BarChart
-      id="charged"
+    <MoneyChart
+      {...{ visit, period }}
       title="Revenue"
-      says={`${amount} ${currency} were charged in the ${period.title}.`}
-      series={["Revenue"]}
-      wide
-      before={earlier.some(({ charged }) => charged > 0n)
-        ? { name: "The period before", values: earlier.map(({ charged }) => numberOf(charged)) }
-        : undefined}
-      bars={steps.map(({ start, charged }) => ({
-        ...namesOf(start, period),
-        values: [numberOf(charged)],
-        figures: [<MoneyCell amount={charged} currency={currency} />],
-        ...zoom(start),
-      }))}
-      axis={(value) => price.format(value)}
+      says={`${charged} were charged in the ${period.title}.`}
+      amounts={pointsOf(summary)}
+      before={pointsOf(before)}
+      zoom={(times) => here(`?${times}`)}
     />
   );
-}
-
-const stamp = (at: number) => new Date(at).toISOString().slice(0, 16);
-
-/** Below the bars is the hour for up to two days, and the month and day for longer periods. */
-function namesOf(start: number, { stepMs, from, to }: Period): { label: string; tick: string } {
-  const dayMs = 24 * 60 * 60 * 1000;
-  const [date = "", time = ""] = new Date(start).toISOString().slice(0, 16).split("T");
-  const label = stepMs < dayMs ? `${date} ${time}` : date;
-  return { label, tick: to - from > 2 * dayMs ? date.slice(5) : time };
 }
 
 function UseFigures({ visit: { here }, period, summary, before, users }: OverviewView) {

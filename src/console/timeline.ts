@@ -1,46 +1,24 @@
-import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { SummaryTotals } from "../summaries/summary.ts";
 
-/** What happened in one step of a period. */
-export interface TimeStep {
-  /** In milliseconds since 1970. */
+/** An amount at a time, in ms since 1970. */
+export interface AmountAt {
   start: number;
-  requests: number;
-  failed: number;
-  refused: number;
-  input: number;
-  output: number;
-  /** What users were charged: for responses and by manual charges. */
-  charged: Amount;
+  amount: Amount;
 }
 
-/** Returns the steps of a period, oldest first. */
-export function timeSteps(
-  hours: readonly { start: number; totals: SummaryTotals }[],
+/** Adds amounts up by the steps of a period, oldest first. */
+export function amountSteps(
+  amounts: readonly AmountAt[],
   { from, to, stepMs }: { from: number; to: number; stepMs: number },
-): TimeStep[] {
-  const steps: TimeStep[] = [];
-  for (let start = from; start < to; start += stepMs) steps.push(emptyStep(start));
-  for (const { start, totals } of hours) {
+): AmountAt[] {
+  const steps: AmountAt[] = [];
+  for (let start = from; start < to; start += stepMs) steps.push({ start, amount: zero });
+  for (const { start, amount } of amounts) {
     const step = steps[Math.floor((start - from) / stepMs)];
-    if (step) addTo(step, totals);
+    if (step) step.amount = toAmount(step.amount + amount);
   }
   return steps;
-}
-
-function emptyStep(start: number): TimeStep {
-  const counts = { requests: 0, failed: 0, refused: 0, input: 0, output: 0 };
-  return { start, ...counts, charged: zero };
-}
-
-function addTo(step: TimeStep, totals: SummaryTotals): void {
-  step.requests += totals.requests;
-  step.failed += totals.failed;
-  step.refused += totals.refused;
-  step.input += inputTokensOf(totals);
-  step.output += outputTokensOf(totals);
-  step.charged = toAmount(step.charged + chargedAmount(totals));
 }
 
 /** Returns what users were charged: for responses and by manual charges. */

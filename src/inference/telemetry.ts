@@ -1,5 +1,6 @@
 import type { FormatName } from "../base/format_names.ts";
 import { ApiError } from "../base/errors.ts";
+import { fromDecimal } from "../base/money.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { Deps } from "../deps.ts";
 import { activityIdOfRequest } from "../ledger/entry.ts";
@@ -7,7 +8,7 @@ import type { TokenUsage } from "../pricing/usage.ts";
 import type { Caller } from "../projects/auth.ts";
 import type { RequestRecord } from "../requests/record.ts";
 import { requestDaysOf, type RequestLog } from "../requests/request_log.ts";
-import { countCallHourly } from "../summaries/hourly_counters.ts";
+import { countCallHourly, countKeyHourly } from "../summaries/hourly_counters.ts";
 import type { CallEnding } from "./events.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 
@@ -149,6 +150,16 @@ export class CallTelemetry {
       const call = { projectId: project.id, model, outcome: result.outcome, latencyMs };
       this.#deps.committer.count(countCallHourly({ ...call, firstTokenMs, at: clock.now() }));
     }
+    const inputTokens = usage ? inputTokensOf(usage) : 0;
+    const outputTokens = usage ? outputTokensOf(usage) : 0;
+    if (outcome.kind !== "replayed") {
+      this.#deps.committer.count(countKeyHourly({
+        ...{ projectId: project.id, keyId: key.id, outcome: result.outcome, latencyMs },
+        ...{ inputTokens, outputTokens, cost: fromDecimal(use.cost) },
+        upstreamCost: use.upstreamCost === null ? null : fromDecimal(use.upstreamCost),
+        at: clock.now(),
+      }));
+    }
     const { currency } = project;
     const { cost } = use;
     showCall?.({ ...result, endpoint: this.#endpoint, user, model, latencyMs, cost, currency });
@@ -162,9 +173,9 @@ export class CallTelemetry {
       key: key.id,
       latencyMs,
       firstTokenMs,
-      inputTokens: usage ? inputTokensOf(usage) : 0,
+      inputTokens,
       cachedTokens: usage?.cachedInput ?? 0,
-      outputTokens: usage ? outputTokensOf(usage) : 0,
+      outputTokens,
       ...use,
       activityId: isCharged || usage ? activityIdOfRequest(this.#id) : null,
     });

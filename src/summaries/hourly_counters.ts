@@ -151,3 +151,40 @@ export function countCallHourly(
   }
   return { key: sumKey(projectId, startOfHour(at)), field: `calls:${model}`, values };
 }
+
+/** A request that was made with an API key. */
+interface CountedKeyRequest {
+  projectId: string;
+  keyId: string;
+  outcome: "completed" | "failed" | "canceled" | "refused";
+  latencyMs: number;
+  inputTokens: number;
+  outputTokens: number;
+  cost: Amount;
+  /** What it cost by the provider's price list; null where that is not known. */
+  upstreamCost: Amount | null;
+  /** In milliseconds since 1970. */
+  at: number;
+}
+
+/**
+ * Returns the increment of one request of a key: requests, failed and refused ones, the ms of those
+ * that completed, input and output tokens, the cost, the known upstream cost, and the cost of the
+ * requests for which it is known.
+ */
+export function countKeyHourly(
+  { projectId, keyId, outcome, latencyMs, inputTokens, outputTokens, cost, upstreamCost, at }:
+    CountedKeyRequest,
+): Increment {
+  const values = [
+    1n,
+    outcome === "failed" ? 1n : 0n,
+    outcome === "refused" ? 1n : 0n,
+    outcome === "completed" ? BigInt(latencyMs) : 0n,
+  ];
+  if (cost > 0n || inputTokens > 0) {
+    values.push(BigInt(inputTokens), BigInt(outputTokens), cost);
+    if (upstreamCost !== null) values.push(upstreamCost, cost);
+  }
+  return { key: sumKey(projectId, startOfHour(at)), field: `key:${keyId}`, values };
+}

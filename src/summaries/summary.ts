@@ -100,7 +100,7 @@ export async function readSummary(
 ): Promise<Summary> {
   const whole: Sum = new Map();
   const hours = new Map<number, Sum>();
-  for await (const { key, value } of rowsOf(kv, projectId, startOfHour(from), to)) {
+  for await (const { key, value } of summaryRows(kv, projectId, startOfHour(from), to)) {
     if (!value) continue;
     const start = Number(key[2]);
     let hour = hours.get(start);
@@ -128,7 +128,8 @@ export async function readSummary(
 
 const callGroup = "calls:";
 
-function callsOf(sum: Sum): Map<string, CallTotals> {
+/** Returns how the calls of each model ended. */
+export function callsOf(sum: Sum): Map<string, CallTotals> {
   const fields = [...sum].filter(([field]) => field.startsWith(callGroup));
   return new Map(fields.map(([field, values]) => {
     const [calls = 0, failed = 0, refused = 0, ms = 0, answered = 0, , ...classes] = values.map(
@@ -157,7 +158,13 @@ function quantile(classes: readonly number[], rank: number): number {
   return Infinity;
 }
 
-async function* rowsOf(kv: Kv, projectId: string, from: number, to: number): AsyncGenerator<Row> {
+/** Reads the rows of some hours, in order of time. */
+export async function* summaryRows(
+  kv: Kv,
+  projectId: string,
+  from: number,
+  to: number,
+): AsyncGenerator<Row> {
   const prefix = sumsPrefix(projectId);
   const end = sumKey(projectId, to);
   for (let start = sumKey(projectId, from);;) {
@@ -169,7 +176,8 @@ async function* rowsOf(kv: Kv, projectId: string, from: number, to: number): Asy
   }
 }
 
-function addAll(sum: Sum, row: Sum): void {
+/** Adds the fields of a row to a sum. */
+export function addAll(sum: Sum, row: Sum): void {
   for (const [field, values] of row) {
     const before = sum.get(field);
     sum.set(field, before ? added(before, values) : values);
@@ -222,7 +230,8 @@ function tokensIn(values: readonly bigint[]): TokenCounts {
   return tokenCounts(counts);
 }
 
-function totalsOf(sum: Sum): SummaryTotals {
+/** Adds up what a sum has of all models and kinds. */
+export function totalsOf(sum: Sum): SummaryTotals {
   const answers = sumOf(sum, "model:");
   const upstreamCost = answers[upstreamCostPosition] ?? 0n;
   const kind = (name: string, place: number) => sum.get(name)?.[place] ?? 0n;

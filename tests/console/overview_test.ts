@@ -1,14 +1,15 @@
-import { tokenCounts } from "../../src/base/token_classes.ts";
 import assert from "node:assert/strict";
 import { readPeriod, usualPeriods } from "../../src/console/period.ts";
-import { timeSteps } from "../../src/console/timeline.ts";
+import { amountSteps } from "../../src/console/timeline.ts";
+import { toAmount } from "../../src/base/money.ts";
 import { chatBody, chatPath } from "../support/books.ts";
 import { settle } from "../support/clock.ts";
 import { signedIn, textOf } from "../support/console.ts";
 import { chunk, completion, fedStream, usage, usageChunk } from "../support/upstream.ts";
-import { createWorld } from "../support/world.ts";
+import { adminKey, createWorld } from "../support/world.ts";
 
 const hourMs = 60 * 60 * 1000;
+const unit = toAmount(1n);
 
 Deno.test("console: the overview equals the entries, by model, user and reason", async () => {
   using world = await createWorld();
@@ -35,6 +36,46 @@ Deno.test("console: the overview equals the entries, by model, user and reason",
   const charts = html.match(/<svg[^>]*role="img"[^>]*aria-labelledby="(\w+)-title \1-says"/g);
   assert.equal(charts?.length, 1);
   assert.match(html, /<desc id="charged-says">1\.0048 usd were charged in the last 24 hours/);
+});
+
+Deno.test("console: the overview of one model or key, and a user's page from there", async () => {
+  const models = {
+    "test-model": { input: "1", output: "2" },
+    "other-model": { input: "10", output: "20" },
+  };
+  using world = await createWorld({ project: { pricing: { models } } });
+  const keys = `/v1/admin/projects/${world.projectId}/keys`;
+  const other = await world.json(keys, { key: adminKey, body: { name: "batch" } });
+  await world.deposit("ada", "5");
+  await world.deposit("bob", "0.00001");
+  world.upstream.reply(({ body }) => completion({ model: body.model, usage: usage(1_000, 100) }));
+  const ask = (model: string, key?: string, user = "ada") =>
+    world.json(chatPath, { body: chatBody(user, { model }), ...(key ? { key } : {}) });
+  await ask("test-model");
+  await ask("other-model");
+  await ask("other-model", other.body.apiKey);
+  await ask("other-model", other.body.apiKey, "bob");
+  world.upstream.once(() => new Response("broken", { status: 500 }));
+  await ask("other-model", other.body.apiKey);
+  await world.app.sweep();
+  const owner = await signedIn(world);
+  const show = async (query: string) => textOf((await owner.get(`?${query}`)).html);
+  assert.match(
+    await show("model=other-model"),
+    /only the model other-model.*Revenue \$0\.0240.*in \/ out 2,000 \/ 200.*Requests 4 .*Failed 1 25 %.*Refused 1 25 %/,
+  );
+  assert.match(await show("model=test-model"), /Revenue \$0\.0012.*Requests 1 .*Failed 0 0 %/);
+  assert.match(
+    await show(`key=${other.body.key.id}`),
+    /only the key batch \(…\w{4}\).*Revenue \$0\.0120.*1,000 \/ 100.*Requests 3 .*Failed 1 33\.3 %.*Refused 1/,
+  );
+  const none = await show("model=nothing&days=30");
+  assert.match(none, /Revenue \$0\.00 no earlier data.*Requests 0/);
+  assert.doesNotMatch(none, /NaN/);
+  const { status, headers } = await owner.get("?user=ada&days=7");
+  assert.equal(status, 303);
+  assert.match(headers.get("location") ?? "", /\/users\/one\?user=ada&days=7$/);
+  assert.equal((await owner.get(`?user=${"x".repeat(200)}`)).status, 400);
 });
 
 Deno.test("console: an empty period shows zeros, and an unknown period the default", async () => {
@@ -68,12 +109,11 @@ Deno.test("timeline: every hour of a range is in one step, and none from outside
         (name) => name === "days" ? String(range.days) : undefined,
         at,
       );
-      const one = { start: 0, totals: { ...nothing, requests: 1 } };
       const hours = [];
-      for (let start = from; start < to; start += hourMs) hours.push({ ...one, start });
-      const steps = timeSteps(hours, { from, to, stepMs: range.stepMs });
-      const counted = steps.reduce((sum, { requests }) => sum + requests, 0);
-      assert.equal(counted, hours.length);
+      for (let start = from; start < to; start += hourMs) hours.push({ start, amount: unit });
+      const steps = amountSteps(hours, { from, to, stepMs: range.stepMs });
+      const counted = steps.reduce((sum, { amount }) => sum + amount, 0n);
+      assert.equal(counted, unit * BigInt(hours.length));
       const most = (range.days * 24 * hourMs) / range.stepMs;
       assert.ok(steps.length <= most && steps.length > most - 4, `${range.title} ${steps.length}`);
       assert.ok((steps.at(-1)?.start ?? 0) <= at);
@@ -81,21 +121,6 @@ Deno.test("timeline: every hour of a range is in one step, and none from outside
     }
   }
 });
-
-const nothing = {
-  requests: 0,
-  failed: 0,
-  refused: 0,
-  ...tokenCounts({}),
-  cost: 0n as never,
-  shortfall: 0n as never,
-  deposits: 0n as never,
-  charges: 0n as never,
-  refunds: 0n as never,
-  trials: 0n as never,
-  upstreamCost: 0n as never,
-  margin: 0n as never,
-};
 
 Deno.test("console: a running call is shown with what it has used, and its user's hold", async () => {
   using world = await createWorld();
