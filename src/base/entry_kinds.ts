@@ -33,3 +33,8 @@ export type EntryKind = keyof typeof entryKinds;
 
 /** The names of all kinds, in the table's order. */
 export const entryKindNames = Object.keys(entryKinds) as [EntryKind, ...EntryKind[]];
+
+/** Whether a text is the name of a kind. */
+export function isEntryKind(text: string): text is EntryKind {
+  return Object.hasOwn(entryKinds, text);
+}

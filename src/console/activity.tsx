@@ -1,6 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../base/errors.ts";
-import { entryKinds } from "../base/entry_kinds.ts";
 import type { Handler } from "../base/handler.ts";
 import { fromDecimal } from "../base/money.ts";
 import {
@@ -16,6 +15,7 @@ import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { UnbookedPayments } from "./unbooked.tsx";
 import { unbookedOfProject } from "../payments/unbooked.ts";
+import { readKind } from "./user_activity.tsx";
 import { addressOf } from "./user_link.tsx";
 
 const section = "/activity";
@@ -28,15 +28,12 @@ export function activityPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
   csv: Handler;
 } {
   function read({ project, incoming: { query } }: ProjectVisit, limit: number) {
-    const kind = query("kind") ?? "";
-    if (kind !== "" && !Object.hasOwn(entryKinds, kind)) {
-      throw badRequest("kind", "This kind of activity does not exist.");
-    }
+    const kind = readKind(query("kind"));
     const [from, to] = [dayOf(query("from"), "from"), dayOf(query("to"), "to")];
     return listProjectActivities(deps.kv, project, {
       limit,
       cursor: query("cursor"),
-      kind: kind === "" ? null : kind,
+      kind,
       from,
       to: to === null ? null : to + dayMs,
     });

@@ -15,7 +15,7 @@ import { Endings, ModelTable, UserTables } from "./overview_tables.tsx";
 import { MoneyChart } from "./money_chart.tsx";
 import { Change, OverviewFilters, readOverviewFilter } from "./overview_filter.tsx";
 import { respondFiltered } from "./overview_part.tsx";
-import { type Period, periodBefore, readPeriod } from "./period.ts";
+import { headingOf, type Period, periodBefore, readPeriod } from "./period.ts";
 import { chargedAmount } from "./timeline.ts";
 
 /** What the overview shows. */
@@ -68,7 +68,7 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
       {
         section: "",
         actions: <OverviewFilters {...view} filter={filter} />,
-        note: `${period.title}, UTC`,
+        note: headingOf(period),
       },
     );
   });

@@ -8,7 +8,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import type { ProjectVisit } from "./guard.tsx";
 import { MoneyChart } from "./money_chart.tsx";
 import { Change, nameOfKey, type OverviewFilter, OverviewFilters } from "./overview_filter.tsx";
-import { type Period, periodBefore } from "./period.ts";
+import { headingOf, type Period, periodBefore } from "./period.ts";
 import { addressOf } from "./user_link.tsx";
 
 /**
@@ -56,7 +56,7 @@ export async function respondFiltered(
       actions: <OverviewFilters {...{ visit, period, keys, filter }} />,
       note: (
         <>
-          {period.title}, UTC · only <bdi>{name}</bdi>
+          {headingOf(period)} · only <bdi>{name}</bdi>
         </>
       ),
     },

@@ -5,6 +5,7 @@ import { Share } from "../pages/chart.tsx";
 import { Card, type Column, EmptyState, MoneyCell, Table } from "../pages/parts.tsx";
 import type { ReasonCount } from "../summaries/summary.ts";
 import { chargedAmount } from "./timeline.ts";
+import { headingOf } from "./period.ts";
 import type { OverviewView } from "./overview.tsx";
 import { UserLink } from "./user_link.tsx";
 
@@ -98,7 +99,7 @@ export function UserTables({ visit, period, users, summary, topSpenders }: Overv
       )}
       <Card title="Top spenders" note={<a href={here("/users?order=spent")}>All</a>}>
         <Table
-          caption={`${period.title}, UTC`}
+          caption={headingOf(period)}
           columns={["User", { title: "Spent", number: true, lead: true }, "Share of revenue"]}
           rows={topSpenders.slice(0, listed).map(({ user, spent }) => [
             link(user),

@@ -27,12 +27,19 @@ export const usualPeriods = [
 
 const daysMax = 400;
 
-/** Reads the period that a query asks for, by `days`, or by `from` and `to`. Throws 400. */
-export function readPeriod(query: (name: string) => string | undefined, now: number): Period {
+/**
+ * Reads the period that a query asks for, by `days`, or by `from` and `to`; without either, it is
+ * that of `usually` days. Throws 400.
+ */
+export function readPeriod(
+  query: (name: string) => string | undefined,
+  now: number,
+  usually: Period["days"] = 1,
+): Period {
   const [from, to] = [query("from") ?? "", query("to") ?? ""];
   if (from !== "" || to !== "") return customPeriod(from, to, now);
   const usual = usualPeriods.find(({ days }) => String(days) === query("days")) ??
-    usualPeriods[0];
+    usualPeriods.find(({ days }) => days === usually) ?? usualPeriods[0];
   // Longer periods begin with a day, as what is counted by day does.
   const grain = usual.days === 1 ? hourMs : dayMs;
   const end = now - (now % grain) + grain;
@@ -86,4 +93,9 @@ function shown(at: number): string {
 export function periodBefore({ from, to }: Period): { from: number; to: number } {
   const length = Math.ceil((to - from) / hourMs) * hourMs;
   return { from: from - length, to: from };
+}
+
+/** Returns a period as a heading: `Last 7 days, UTC`. */
+export function headingOf({ title }: Period): string {
+  return `${title.slice(0, 1).toUpperCase()}${title.slice(1)}, UTC`;
 }

@@ -173,8 +173,7 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
         "Model",
         "Key",
         { title: "Tokens in / out", number: true },
-        { title: "First token", number: true },
-        { title: "Latency", number: true },
+        { title: "First token / total", number: true },
         { title: "Cost", number: true, lead: true },
         { title: "Upstream", number: true },
         "Request",
@@ -184,10 +183,11 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
         <Outcome request={request} />,
         <RequestUser visit={visit} user={request.user} />,
         <ModelName request={request} />,
-        keys.get(request.key) ?? "deleted",
-        `${count(request.inputTokens)} / ${count(request.outputTokens)}`,
-        timeText(request.firstTokenMs),
-        timeText(request.latencyMs),
+        <span class="nowrap">{keys.get(request.key) ?? "deleted"}</span>,
+        request.inputTokens + request.outputTokens === 0
+          ? "–"
+          : `${count(request.inputTokens)} / ${count(request.outputTokens)}`,
+        `${timeText(request.firstTokenMs)} / ${timeText(request.latencyMs)}`,
         <MoneyCell amount={fromDecimal(request.cost)} currency={currency} />,
         request.upstreamCost === null
           ? "–"
@@ -250,7 +250,9 @@ function ModelName(
   ].filter(Boolean);
   return (
     <>
-      {model ?? <span class="muted">none</span>}
+      {model === null
+        ? <span class="muted">none</span>
+        : <span class="name" title={model}>{model}</span>}
       {more.length === 0 ? null : <div class="muted small">{more.join(", ")}</div>}
     </>
   );
@@ -258,15 +260,14 @@ function ModelName(
 
 function RequestId({ visit, request }: { visit: ProjectVisit; request: RequestRecord }) {
   const { id, requestId, user, activityId } = request;
+  const shown = (
+    <code title={id}>{requestId.length > 10 ? `…${requestId.slice(-8)}` : requestId}</code>
+  );
+  if (activityId === null || user === null) return shown;
   return (
-    <>
-      <code title={id}>{requestId.length > 16 ? `…${requestId.slice(-12)}` : requestId}</code>
-      {activityId === null || user === null ? null : (
-        <div class="small">
-          <a href={`${addressOf(visit, user)}#${activityId}`}>Entry</a>
-        </div>
-      )}
-    </>
+    <a href={`${addressOf(visit, user)}#${activityId}`} aria-label={`Entry of request ${id}`}>
+      {shown}
+    </a>
   );
 }
 

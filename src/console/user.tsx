@@ -1,24 +1,24 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { inputTokensOf, outputTokensOf, readTokens } from "../base/token_classes.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { type Amount, fromDecimal, parseAmount, toAmount, zero } from "../base/money.ts";
+import { formatAmount, fromDecimal, parseAmount, zero } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { findLastAccount } from "../ledger/authorization.ts";
-import { absoluteAmount, type Entry, type EntryUsage } from "../ledger/entry.ts";
-import { isReinstatement } from "../ledger/record.ts";
+import { readUserSpending, type UserSpending } from "../ledger/user_spending.ts";
 import { readUser, type UserDetail } from "../ledger/users.ts";
 import { viewBalance } from "../ledger/view.ts";
+import { Card, CopyButton, MoneyCell, Stats, Table, Tabs, TimeCell } from "../pages/parts.tsx";
 import type { Project } from "../projects/schema.ts";
 import { listRequests } from "../requests/list.ts";
 import type { RequestRecord } from "../requests/record.ts";
-import { kindLabels } from "./kind_labels.ts";
-import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
-import { Card, CopyButton, MoneyCell, Pager, Stats, Table, TimeCell } from "../pages/parts.tsx";
-import { addressOf } from "./user_link.tsx";
-import { UserLimitsCard } from "./user_limits.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { MoneyChart } from "./money_chart.tsx";
+import { type Period, readPeriod, usualPeriods } from "./period.ts";
+import { type ActivityLine, isRefundable, readKind, UserActivity } from "./user_activity.tsx";
+import { UserLimitsCard } from "./user_limits.tsx";
+import { addressOf } from "./user_link.tsx";
 
 const entriesPerPage = 25;
 const requestsShown = 5;
@@ -34,17 +34,19 @@ export function userPage(
     const { project, incoming, page } = visit;
     const user = checkUserId(incoming.query("user"), "user");
     const cursor = incoming.query("cursor");
+    const kind = readKind(incoming.query("kind"));
     const detail = await readUser(kv, project, { user, now: clock.now() })
       .catch((error) => orNew(error, project, user));
     const ref = await findLastAccount(kv, project, user);
     const { entries, nextCursor } = ref
-      ? await listActivities(kv, ref, { limit: entriesPerPage, cursor })
+      ? await listActivities(kv, ref, { limit: entriesPerPage, cursor, kind })
       : { entries: [], nextCursor: null };
-    const lines = await Promise.all(entries.map(async (entry): Promise<Line> => ({
+    const lines = await Promise.all(entries.map(async (entry): Promise<ActivityLine> => ({
       entry,
       left: ref && isRefundable(entry) ? await recorder.refundableAmount(ref, entry) : null,
     })));
-    const path = addressOf(visit, user);
+    const period = readPeriod(incoming.query, clock.now(), 30);
+    const spending = ref && (await readUserSpending(kv, ref, period));
     await requestLog.flush();
     const { requests } = await listRequests(kv, project.id, {
       limit: requestsShown,
@@ -57,36 +59,36 @@ export function userPage(
     return page(
       `User ${user}`,
       <>
-        <Balance detail={detail} />
+        <Figures detail={detail} period={period} spending={spending} />
         <Holds detail={detail} />
-        <RecentRequests visit={visit} requests={requests} user={user} />
-        <UserLimitsCard visit={visit} user={user} />
-        <Card title="Activity" note="Newest first">
-          <Activities visit={visit} lines={lines} />
-          <Pager
-            older={nextCursor === null ? null : `${path}&cursor=${nextCursor}`}
-            newest={cursor === undefined ? null : path}
-          />
-        </Card>
+        {spending && <Spending {...{ visit, user, period, spending }} />}
+        <div class="cards">
+          <RecentRequests visit={visit} requests={requests} user={user} />
+          <UserLimitsCard visit={visit} user={user} />
+        </div>
+        <UserActivity {...{ visit, user, lines, kind, cursor, nextCursor }} />
       </>,
       {
         section: "/users",
         note: topUpUrl === null ? undefined : <TopUpLink url={topUpUrl} />,
-        actions: project.mode === "default" ? <Deposit visit={visit} user={user} /> : undefined,
-        heading: (
+        actions: (
           <>
-            User <bdi>{user}</bdi>
+            <Periods visit={visit} user={user} period={period} />
+            {project.mode === "default" ? <Deposit visit={visit} user={user} /> : null}
           </>
         ),
+        heading: <UserHeading user={user} />,
       },
     );
   });
 }
 
-interface Line {
-  entry: Entry;
-  /** How much can still be refunded; null for what cannot be refunded. */
-  left: Amount | null;
+function UserHeading({ user }: { user: string }) {
+  return (
+    <>
+      User <bdi>{user}</bdi>
+    </>
+  );
 }
 
 /** An unknown user has no balance yet, and can receive a first deposit. */
@@ -96,24 +98,42 @@ function orNew(error: unknown, { currency }: Project, user: string): UserDetail 
   return { user, currency, ...viewBalance(zero, zero, currency), ...none };
 }
 
-function Balance({ detail }: { detail: UserDetail }) {
-  const { currency, balance, held, available, entries, authorization } = detail;
-  const money = (text: string) => (
-    <MoneyCell amount={fromDecimal(text)} currency={currency} balance />
+/** What the user has, and what they spent and paid in the period. */
+function Figures({ detail, period, spending }: {
+  detail: UserDetail;
+  period: Period;
+  spending: UserSpending | null;
+}) {
+  const { currency, balance, held, available, holds, authorization } = detail;
+  const has = (text: string) => (
+    <MoneyCell
+      amount={fromDecimal(text)}
+      currency={currency}
+      balance
+    />
   );
+  const running = holds.length === 1 ? "1 running request" : `${holds.length} running requests`;
   const permission = authorization && {
     label: "Permission",
     value: authorization.status,
     note: `up to ${authorization.dailyCap} per day`,
   };
+  const used = spending && [
+    { label: "Spent", value: <MoneyCell amount={spending.spent} currency={currency} /> },
+    { label: "Responses", value: spending.responses.toLocaleString("en-US") },
+    { label: "Deposited", value: <MoneyCell amount={spending.deposited} currency={currency} /> },
+  ];
   return (
     <Stats
       figures={[
-        { label: "Balance", value: money(balance) },
-        { label: "Held", value: money(held), note: `${detail.holds.length} running requests` },
-        { label: "Available", value: money(available) },
-        ...(entries === null ? [] : [{ label: "Activities", value: String(entries) }]),
+        { label: "Balance", value: has(balance) },
+        {
+          label: "Available",
+          value: has(available),
+          note: holds.length === 0 ? "nothing is held" : <>{has(held)} held by {running}</>,
+        },
         ...(permission ? [permission] : []),
+        ...(used ?? []).map((figure) => ({ ...figure, note: period.title })),
       ]}
     />
   );
@@ -127,6 +147,43 @@ function Deposit({ visit: { here, project }, user }: { visit: ProjectVisit; user
     <a class="button" href={here(`/deposit?user=${encodeURIComponent(user)}`)}>
       Deposit {project.currency.toUpperCase()}…
     </a>
+  );
+}
+
+function Periods({ visit, user, period }: { visit: ProjectVisit; user: string; period: Period }) {
+  const tabs = usualPeriods.map(({ days, title }) => ({
+    title,
+    href: `${addressOf(visit, user)}&days=${days}`,
+    shown: period.days === days,
+  }));
+  return <Tabs label="Time" tabs={tabs} />;
+}
+
+/** What the user spent over time. */
+function Spending({ visit, user, period, spending }: {
+  visit: ProjectVisit;
+  user: string;
+  period: Period;
+  spending: UserSpending;
+}) {
+  const { project: { currency } } = visit;
+  const address = addressOf(visit, user);
+  const { spent, amounts, since } = spending;
+  const charged = `${formatAmount(spent)} ${currency}`;
+  return (
+    <>
+      {since === null ? null : (
+        <p class="muted">
+          This user has many entries: these figures begin at <TimeCell at={since} />.
+        </p>
+      )}
+      <MoneyChart
+        {...{ visit, period, amounts }}
+        title="Spending"
+        says={`The user spent ${charged} in the ${period.title}.`}
+        zoom={(times) => `${address}&${times}`}
+      />
+    </>
   );
 }
 
@@ -185,98 +242,4 @@ function Holds({ detail: { holds, currency } }: { detail: UserDetail }) {
       />
     </Card>
   );
-}
-
-function Activities({ visit, lines }: { visit: ProjectVisit; lines: Line[] }) {
-  const { project: { currency } } = visit;
-  return (
-    <Table
-      caption="Every entry of this user"
-      columns={[
-        "When",
-        "What",
-        { title: "Change", number: true, lead: true },
-        { title: "Balance after", number: true },
-        "About",
-        "Action",
-      ]}
-      rows={lines.map(({ entry, left }) => [
-        <TimeCell at={entry.createdAt} />,
-        kindLabels[entry.kind],
-        <MoneyCell amount={fromDecimal(entry.delta)} currency={currency} />,
-        <MoneyCell
-          amount={toAmount(fromDecimal(entry.balanceAfter))}
-          currency={currency}
-          balance
-        />,
-        <About entry={entry} />,
-        left === null ? "" : <RefundLink visit={visit} entry={entry} left={left} />,
-      ])}
-      empty="No activities yet."
-    />
-  );
-}
-
-function RefundLink(
-  { visit: { here }, entry: { id, kind, user }, left }: Line & { visit: ProjectVisit },
-) {
-  if (left === 0n) return <span class="muted">refunded</span>;
-  return (
-    <a
-      href={here(`/refund?user=${encodeURIComponent(user)}&activityId=${id}`)}
-      aria-label={`Refund the ${kind} ${id}`}
-    >
-      Refund…
-    </a>
-  );
-}
-
-function About(
-  { entry: { id, usage, metadata, shortfall, refundedActivityId } }: { entry: Entry },
-) {
-  const counts = readTokens(usage ?? {});
-  return (
-    <>
-      <code id={id}>{id}</code>
-      {usage === null ? null : (
-        <div>
-          {usage.model}: {inputTokensOf(counts)} input tokens, {outputTokensOf(counts)}{" "}
-          output tokens{unitsOf(usage)}, {usage.source}
-        </div>
-      )}
-      <Shortfall amount={shortfall} />
-      {refundedActivityId === null ? null : (
-        <div>
-          of <code>{refundedActivityId}</code>
-        </div>
-      )}
-      {metadata === null ? null : (
-        <div class="exact">
-          <bdi>{JSON.stringify(metadata).slice(0, 300)}</bdi>
-        </div>
-      )}
-    </>
-  );
-}
-
-/** What a response has besides tokens, for people. */
-function unitsOf({ images = {}, characters, audioSeconds }: EntryUsage): string {
-  return [
-    ...Object.entries(images).map(([name, count]) => `${count} × image ${name}`),
-    ...(characters === undefined ? [] : [`${characters} characters`]),
-    ...(audioSeconds === undefined ? [] : [`${audioSeconds} s of sound`]),
-  ].map((text) => `, ${text}`).join("");
-}
-
-function Shortfall({ amount }: { amount: string }) {
-  if (amount === "0") return null;
-  if (amount.startsWith("-")) return <div>{amount.slice(1)} is no longer due</div>;
-  return <div class="bad">{amount} could not be collected</div>;
-}
-
-/** Payments into a wallet are refunded at Stripe. */
-function isRefundable(entry: Entry): boolean {
-  const isWalletDeposit = entry.kind === "deposit" && entry.projectId !== undefined;
-  return entry.kind !== "refund" && !isReinstatement(entry) && absoluteAmount(entry) !== "0" &&
-    !isWalletDeposit;
 }

@@ -1,5 +1,6 @@
 import { tokenClassRows } from "../base/token_classes.ts";
 import { badCursor, badRequest } from "../base/errors.ts";
+import type { EntryKind } from "../base/entry_kinds.ts";
 import { isId } from "../base/ids.ts";
 import { csvLine, csvRecord } from "../base/csv.ts";
 import type { Project } from "../projects/schema.ts";
@@ -34,9 +35,13 @@ const readMax = 500;
 export async function listActivities(
   kv: Kv,
   ref: AccountRef,
-  { limit, cursor, whole = false }: {
+  { limit, cursor, whole = false, kind = null, since = -Infinity }: {
     limit: number;
     cursor: string | undefined;
+    /** Only entries of this kind: a page may hold fewer than asked for, and lead on. */
+    kind?: EntryKind | null;
+    /** Ends at the first entry before that time, in ms since 1970. */
+    since?: number;
     /** In a wallet: includes entries of other projects, which only the wallet's owner may see. */
     whole?: boolean;
   },
@@ -49,8 +54,10 @@ export async function listActivities(
     const entry: Entry | null = await readEntry(kv, owner, next);
     const mine = ref.wallet ? entry?.projectId !== undefined : entry?.user === ref.user;
     if (!entry || !mine) throw badCursor();
+    if (entry.createdAt < since) return { entries, nextCursor: null };
     // A project must not see what other projects took from a wallet.
-    if (whole || !ref.wallet || isOwn(entry, ref)) entries.push(entry);
+    const isShown = whole || !ref.wallet || isOwn(entry, ref);
+    if (isShown && (kind === null || entry.kind === kind)) entries.push(entry);
     next = entry.prev;
   }
   return { entries, nextCursor: next };

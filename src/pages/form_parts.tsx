@@ -47,7 +47,7 @@ export function FormSelect({ name, label, value, options, hint }: {
         aria-describedby={hint === undefined ? undefined : `${name}-hint`}
       >
         {options.map(([each, text]) => (
-          <option value={each} selected={each === value}>{text}</option>
+          <option value={each} selected={each === value} dir="auto">{text}</option>
         ))}
       </select>
       {hint === undefined ? null : <span class="hint" id={`${name}-hint`}>{hint}</span>}

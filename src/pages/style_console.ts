@@ -35,6 +35,10 @@ export const consoleStyle = `
 .filters input, .filters select { width: auto !important; min-width: 8rem; }
 .filter-card { padding: 0.875rem 1.25rem; } .filter-card details { margin: 0.25rem 0 0; }
 .filter-card .filters { margin: 0; } .filter-card details .filters { padding: 0.25rem 0 0.5rem; }
+.name { display: inline-block; max-width: 14rem; overflow: hidden; text-overflow: ellipsis;
+  white-space: nowrap; vertical-align: bottom; }
+code.id { color: var(--muted); font-size: 0.75rem; }
+a.quiet { color: var(--muted); text-decoration: none; } a.quiet:hover { text-decoration: underline; }
 .attention li { padding: 0.125rem 0; } .attention .icon { color: var(--warn); }
 .range { margin: 0; position: relative; } .range[open] { flex-basis: 100%; }
 .range summary { font-size: 0.8125rem; color: var(--muted); font-weight: 400; }

@@ -202,6 +202,31 @@ Deno.test("console: users are listed by last activity, by balance and by what th
   assert.match(csv.html, /^user,balance,held,available,currency,entries\r\nbusy,3,0,3,usd,2\r\n/);
 });
 
+Deno.test("console: a user's page adds up a period, and filters the entries by kind", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "20");
+  await world.json("/v1/user/charge", { body: { user: "ada", amount: "3" } });
+  await world.clock.advance(10 * 24 * 60 * 60 * 1000);
+  await world.deposit("ada", "1");
+  await world.json(chatPath, { body: chatBody("ada") });
+  await world.json("/v1/user/charge", { body: { user: "ada", amount: "4" } });
+  const owner = await signedIn(world);
+  const show = async (query: string) =>
+    textOf((await owner.get(`users/one?user=ada${query}`)).html);
+  assert.match(await show(""), /Spent \$7\.00 last 30 days Responses 1 .* Deposited \$21\.00/);
+  assert.match(await show("&days=7"), /Spent \$4\.00 last 7 days Responses 1 .*Deposited \$1\.00/);
+  const charges = await show("&kind=charge");
+  assert.match(charges, /Charge act_\w+ -\$4\.00 .*Charge act_\w+ -\$3\.00/);
+  assert.doesNotMatch(charges, /Deposit act_/);
+  assert.equal((await owner.get("users/one?user=ada&kind=gift")).status, 400);
+  for (let at = 0; at < 300; at++) await world.deposit("ada", "0.01");
+  assert.match(
+    await show(""),
+    /Spent \$0\.00.*these figures begin at/,
+  );
+  assert.match(await show("&kind=charge"), /Charge act_\w+ -\$3\.00/, "however far back");
+});
+
 Deno.test("console: a user's page shows holds, and each activity with its purpose", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
@@ -210,16 +235,16 @@ Deno.test("console: a user's page shows holds, and each activity with its purpos
   const page = textOf((await owner.get("users/one?user=ada")).html);
   assert.match(
     page,
-    /User ada.*Balance \$4\.99.*Held \$0\.00.*Response.*test-model: \d+ input tokens/,
+    /User ada.*Balance \$4\.99.*nothing is held.*Response test-model: \d+ tokens in/,
   );
   const unknown = textOf((await owner.get("users/one?user=nobody")).html);
-  assert.match(unknown, /User nobody.*Balance \$0\.00.*No activities yet/);
+  assert.match(unknown, /User nobody.*Balance \$0\.00.*No activity\./);
   for (let n = 0; n < 30; n++) await world.deposit("ada", "1");
   const paged = await owner.get("users/one?user=ada");
   const [, next = ""] = /href="([^"]*cursor=[^"]*)" rel="next"/.exec(paged.html) ?? [];
   assert.match(
     textOf((await owner.get(next.replaceAll("&amp;", "&"))).html),
-    /Deposit \$5\.00 \$5\.00/,
+    /Deposit act_\w+ \$5\.00 \$5\.00/,
   );
 });
 
@@ -269,7 +294,7 @@ Deno.test("console: a fully refunded activity is not offered for another refund"
   await world.json("/v1/user/refund", { body: { user: "ada", activityId } });
   const user = await owner.get("users/one?user=ada");
   assert.doesNotMatch(user.html, link);
-  assert.match(textOf(user.html), /Charge -\$4\.00 .* refunded /);
+  assert.match(textOf(user.html), /Charge act_\w+ -\$4\.00 .* Refunded /);
   for (
     const [status, shown] of [
       [200, await owner.get(`refund?user=ada&activityId=${activityId}`)],
@@ -289,7 +314,7 @@ Deno.test("console: in a shared project users' money is their own: no manual dep
   const owner = await signedIn(world);
   assert.equal((await owner.get("deposit?user=ada")).status, 404);
   assert.equal((await owner.post("deposit", { user: "ada", amount: "1" })).status, 404);
-  assert.doesNotMatch((await owner.get("users/one?user=ada")).html, /Deposit/);
+  assert.doesNotMatch((await owner.get("users/one?user=ada")).html, /Deposit USD/);
 });
 
 Deno.test("console: in a wallet a charge can be refunded, and no deposit", async () => {

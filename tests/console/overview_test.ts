@@ -141,7 +141,7 @@ Deno.test("console: a running call is shown with what it has used, and its user'
   );
   assert.match(live.headers.get("content-security-policy") ?? "", /script-src 'self'/);
   const user = textOf((await owner.get("users/one?user=ada")).html);
-  assert.match(user, /1 running requests.*Held.*req_/);
+  assert.match(user, /held by 1 running request.*Held.*req_/);
   const stranger = await signedIn(world, other.ownerKey);
   const elsewhere = await stranger.get(`/console/projects/${other.projectId}/live`);
   assert.match(textOf(elsewhere.html), /0 responses are running.*Nothing is running/);

@@ -366,8 +366,8 @@ Deno.test("console: names that someone has chosen stand in their own direction o
       path === "" ? `/console/projects/${world.projectId}` : path,
     );
     assert.equal(status, 200, path);
-    // Titles, values of inputs and attributes are text of their own.
-    const body = html.replace(/<title>[^<]*<\/title>/, "").replace(
+    // Titles, options, values of inputs and attributes are text of their own.
+    const body = html.replace(/<(title|option)\b[^>]*>[^<]*<\/\1>/g, "").replace(
       /<[^>]*>/g,
       (tag) => /^<\/?bdi>/.test(tag) ? tag : "",
     );

@@ -72,7 +72,7 @@ Deno.test("console: the overview has margin, what is owed, active and new users,
   const owner = await signedIn(world);
   await world.app.flush();
   const text = textOf((await owner.get("")).html);
-  assert.match(text, /Margin <?\$0\.\d+ 78 % of it/);
+  assert.match(text, /Margin <?\$0\.\d+ 78 %/);
   assert.match(text, /Outstanding balance \$4\.99 what 1 user has left/);
   assert.match(text, /Active users 1 of 1/);
   assert.match(text, /New users 1 /);
@@ -86,9 +86,9 @@ Deno.test("console: the overview compares with the period before, and shows any 
   await world.clock.advance(dayMs);
   await world.json("/v1/user/charge", { body: { user: "ada", amount: "3" } });
   const owner = await signedIn(world);
-  assert.match(textOf((await owner.get("")).html), /Revenue \$3\.00 ▲ 50 % vs\. before/);
+  assert.match(textOf((await owner.get("")).html), /Revenue \$3\.00 ▲ 50 % vs\. previous/);
   const both = textOf((await owner.get("?from=2026-01-01&to=2026-01-02")).html);
-  assert.match(both, /Revenue \$5\.00 no figure before/);
+  assert.match(both, /Revenue \$5\.00 no earlier data/);
   assert.match(both, /2026-01-01 to 2026-01-03, UTC/);
   assert.equal((await owner.get("?from=2026-01-05&to=2026-01-02")).status, 400);
   assert.equal((await owner.get("?from=soon")).status, 400);
