@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { type Amount, fromDecimal, toAmount } from "../base/money.ts";
 import { type PublicPrice, publicPrice } from "../pricing/public_price.ts";
+import type { LastRefresh } from "../pricing/refresh.ts";
 import type { Prices } from "../pricing/terms.ts";
 import type { Project } from "../projects/schema.ts";
 import { FormField } from "../pages/form_parts.tsx";
@@ -51,7 +52,10 @@ interface CatalogueRow {
 }
 
 /** Every model of the catalogue: its list price, what users pay, and the margin. */
-export function cataloguePage(guard: ConsoleGuard, { deps, prices }: ConsoleDeps) {
+export function cataloguePage(
+  guard: ConsoleGuard,
+  { deps, prices, catalogueRefresh }: ConsoleDeps,
+) {
   return guard.project((visit) => {
     const { project, page, here, incoming: { query } } = visit;
     const [wanted, after] = [query("q")?.trim() ?? "", query("after") ?? ""];
@@ -81,6 +85,7 @@ export function cataloguePage(guard: ConsoleGuard, { deps, prices }: ConsoleDeps
           <FormField name="q" label="Find a model" type="search" value={wanted} />
           <button type="submit">Search</button>
         </form>
+        <LastRefreshed visit={visit} last={catalogueRefresh.last()} />
         <CatalogueTable visit={visit} rows={shown} />
         <Pager
           older={rows.length > perPage ? `${path}?${next}` : null}
@@ -95,6 +100,45 @@ export function cataloguePage(guard: ConsoleGuard, { deps, prices }: ConsoleDeps
       },
     );
   });
+}
+
+/** What the last refresh of the list prices has changed. */
+function LastRefreshed({ visit: { here }, last }: {
+  visit: ProjectVisit;
+  last: LastRefresh | null;
+}) {
+  if (last === null) return null;
+  const { date, changed, models } = last;
+  const money = (text: string) => <ExactMoney amount={fromDecimal(text)} currency="usd" />;
+  const move = (before: string | undefined, after: string) =>
+    before === undefined || before === after ? money(after) : <>{money(before)} → {money(after)}</>;
+  const many = changed === 1 ? "1 list price" : `${changed.toLocaleString("en-US")} list prices`;
+  const only = models.length < changed ? ` These are the first ${models.length}.` : "";
+  return (
+    <details class="card">
+      <summary>The refresh of {date} changed {many}</summary>
+      <Table
+        caption={`Per million tokens.${only}`}
+        columns={[
+          { title: "Model", lead: true },
+          "Provider",
+          { title: "Input", number: true },
+          { title: "Output", number: true },
+        ]}
+        rows={models.map(({ provider, model, before, after }) => [
+          <>
+            <a href={here(`${section}/catalogue?${new URLSearchParams({ q: model })}`)}>{model}</a>
+            {" "}
+            {before === null ? <Badge>new</Badge> : null}
+          </>,
+          provider,
+          move(before?.input, after.input),
+          move(before?.output, after.output),
+        ])}
+        empty="Every price was as before."
+      />
+    </details>
+  );
 }
 
 function CatalogueTable({ visit: { project, here }, rows }: {

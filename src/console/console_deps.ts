@@ -2,6 +2,7 @@ import type { Alerts } from "../alerts/alerts.ts";
 import type { RunningCalls } from "../inference/running.ts";
 import type { Deps } from "../deps.ts";
 import type { Fleet } from "../fleet/fleet.ts";
+import type { CatalogueRefresh } from "../pricing/refresh.ts";
 import type { Prices } from "../pricing/terms.ts";
 import type { Links } from "../paywall/links.ts";
 import type { RequestLog } from "../requests/request_log.ts";
@@ -35,6 +36,7 @@ export interface ConsoleDeps {
   dispatcher: Pick<Dispatcher, "stateOf">;
   sessions: ConsoleSessions;
   prices: Prices;
+  catalogueRefresh: Pick<CatalogueRefresh, "last">;
   targetHealth: Pick<TargetHealth, "view">;
   fleet: Pick<Fleet, "join">;
   askForKey: AskForKey;

@@ -16,6 +16,23 @@ export interface PriceChange {
   after: ListPrice;
 }
 
+/** What a refresh did to a model's prices of tokens, per million; null where there was none. */
+export interface RefreshedModel {
+  provider: string;
+  model: string;
+  before: { input: string; output: string } | null;
+  after: { input: string; output: string };
+}
+
+/** The last refresh of the catalogue. */
+export interface LastRefresh {
+  date: string;
+  /** How many models' prices have changed. */
+  changed: number;
+  /** The first of them, at most 100. */
+  models: readonly RefreshedModel[];
+}
+
 /** Refreshed prices of the catalogue, which are stored and reach every process. */
 export interface CatalogueRefresh {
   /** The prices that would change, by provider and model. */
@@ -24,6 +41,8 @@ export interface CatalogueRefresh {
   refresh(prices: CataloguePrices): Promise<void>;
   /** Reads what another process has stored. */
   load(): Promise<void>;
+  /** What the last refresh changed; null where there was none, or an older version made it. */
+  last(): LastRefresh | null;
 }
 
 /** The stored prices: how many parts they have, and their day. */
@@ -31,42 +50,54 @@ interface Head {
   id: string;
   date: string;
   parts: number;
+  /** Absent in heads of older versions. */
+  changed?: number;
+  models?: RefreshedModel[];
 }
 
 const partBytesMax = 48 * 1024;
 const partsMax = 10;
+/** With the longest names some 55 KiB. */
+const modelsMax = 100;
 
 /** Creates the refreshing of a catalogue. */
 export function createCatalogueRefresh(
   { kv, clock, id }: Pick<Deps, "kv" | "clock" | "id">,
   catalogue: Catalogue,
 ): CatalogueRefresh {
-  let loaded: string | null = null;
+  let loaded: Head | null = null;
 
-  function apply({ id: version, date }: Head, prices: CataloguePrices["prices"]): void {
+  function apply(head: Head, prices: CataloguePrices["prices"]): void {
     const byProvider = Object.entries(prices).map(([provider, models]) =>
       [provider, new Map(Object.entries(models))] as const
     );
-    catalogue.replace(new Map(byProvider), date);
-    loaded = version;
+    catalogue.replace(new Map(byProvider), head.date);
+    loaded = head;
+  }
+
+  function diff({ prices }: CataloguePrices): PriceChange[] {
+    const at = clock.now();
+    const changes: PriceChange[] = [];
+    for (const [provider, models] of Object.entries(prices)) {
+      for (const [model, after] of Object.entries(models)) {
+        const before = catalogue.findOf(provider, model, at);
+        if (before && canonicalJson(before) === canonicalJson(after)) continue;
+        changes.push({ provider, model, before, after });
+      }
+    }
+    return changes;
   }
 
   return {
-    diff({ prices }) {
-      const at = clock.now();
-      const changes: PriceChange[] = [];
-      for (const [provider, models] of Object.entries(prices)) {
-        for (const [model, after] of Object.entries(models)) {
-          const before = catalogue.findOf(provider, model, at);
-          if (before && canonicalJson(before) === canonicalJson(after)) continue;
-          changes.push({ provider, model, before, after });
-        }
-      }
-      return changes;
-    },
+    diff,
     async refresh({ date, prices }) {
       const parts = partsOf(prices);
-      const head: Head = { id: id("cat"), date, parts: parts.length };
+      const changes = diff({ date, prices });
+      const models = changes.slice(0, modelsMax).map(asRefreshed);
+      const head: Head = {
+        ...{ id: id("cat"), date, parts: parts.length },
+        ...{ changed: changes.length, models },
+      };
       const row = await kv.get(catalogueHeadKey);
       const before = row.value && fromBytes<Head>(row.value);
       const write = emptyWrite();
@@ -84,7 +115,7 @@ export function createCatalogueRefresh(
     async load() {
       const { value } = await kv.get(catalogueHeadKey);
       const head = value && fromBytes<Head>(value);
-      if (!head || head.id === loaded) return;
+      if (!head || head.id === loaded?.id) return;
       const keys = Array.from({ length: head.parts }, (_, at) => cataloguePartKey(head.id, at));
       const rows = await kv.getMany(keys);
       const bytes = rows.flatMap((row) => row.value ?? []);
@@ -93,7 +124,18 @@ export function createCatalogueRefresh(
       const text = bytes.map((part) => new TextDecoder().decode(part)).join("");
       apply(head, JSON.parse(text));
     },
+    last() {
+      const { date, changed, models } = loaded ?? {};
+      return date === undefined || changed === undefined || !models
+        ? null
+        : { date, changed, models };
+    },
   };
+}
+
+function asRefreshed({ provider, model, before, after }: PriceChange): RefreshedModel {
+  const tokens = ({ input, output }: ListPrice) => ({ input, output });
+  return { provider, model, before: before && tokens(before), after: tokens(after) };
 }
 
 /** The prices as values that the store can hold. Throws 400 where they are too many. */

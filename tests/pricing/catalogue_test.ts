@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { chat, usageOf } from "../support/chat.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 import { completion, usage } from "../support/upstream.ts";
+import { signedIn, textOf } from "../support/console.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";
 
 const path = "/v1/admin/catalogue";
@@ -77,6 +78,14 @@ Deno.test("catalogue: a refresh shows its difference, takes effect at once, and 
   assert.deepEqual((await operate(world, `${path}/diff`, file)).body.changes, []);
   await other.app.sweep();
   assert.equal((await other.json(path, { key: adminKey })).body.date, "2026-11-25");
+  for (const each of [world, other]) {
+    const owner = await signedIn(each, world.ownerKey);
+    const page = `/console/projects/${world.projectId}/pricing/catalogue?q=gpt-9`;
+    assert.match(
+      textOf((await owner.get(page)).html),
+      /refresh of 2026-11-25 changed 2 list prices.*gpt-4o openai \$2\.50 → \$\d.*gpt-9-nova new openai/,
+    );
+  }
 });
 
 Deno.test("catalogue: the file that the package publishes is read too", async () => {
