@@ -1,53 +1,101 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { csvLine } from "../base/csv.ts";
 import { notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { type AuditRow, listAudit } from "../projects/audit.ts";
-import { auditActor, AuditDetail, auditWords } from "./audit_words.tsx";
-import type { ConsoleGuard } from "./guard.tsx";
+import { FormSelect } from "../pages/form_parts.tsx";
 import { Pager, Table, TimeCell } from "../pages/parts.tsx";
+import { auditActions, type AuditRow, listAudit, readAuditFilter } from "../projects/audit.ts";
+import type { ApiKey } from "../projects/schema.ts";
+import { auditActor, AuditDetail, auditLabels, auditWords } from "./audit_words.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
+import { csvResponse } from "./csv.ts";
+import type { ConsoleGuard, ConsoleVisit } from "./guard.tsx";
+import { nameOfKey } from "./overview_filter.tsx";
 
+const section = "/audit";
 const rowsPerPage = 50;
+const csvMax = 5_000;
 
-/** A project's audit trail, newest first. */
-export function auditPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handler {
-  return guard.project(async ({ project, incoming, here, page }) => {
-    const cursor = incoming.query("cursor");
-    const trail = await listAudit(deps.kv, project.id, { limit: rowsPerPage, cursor });
-    return page(
-      "Audit trail",
-      <Trail {...trail} {...{ cursor, here }} address={here("/audit")} />,
-      {
-        section: "/audit",
-      },
-    );
-  });
+/** The audit trails: a project's and, for the operator, the instance's own; each also as CSV. */
+export function auditPages(guard: ConsoleGuard, { deps, admin }: ConsoleDeps): {
+  list: Handler;
+  csv: Handler;
+  instanceList: Handler;
+  instanceCsv: Handler;
+} {
+  const read = (projectId: string | null, { incoming: { query } }: ConsoleVisit, limit: number) =>
+    listAudit(deps.kv, projectId, {
+      limit,
+      cursor: query("cursor"),
+      filter: readAuditFilter(query),
+    });
+  const csv = async (projectId: string | null, visit: ConsoleVisit) => {
+    const { actions } = await read(projectId, visit, csvMax);
+    return csvResponse(auditAsCsv(actions), "audit", visit.incoming.requestId);
+  };
+  return {
+    list: guard.project(async (visit) => {
+      const { project, here, page } = visit;
+      const trail = await read(project.id, visit, rowsPerPage);
+      const keys = await admin.keys(project.id);
+      const view = { visit, trail, keys, here, address: here(section) };
+      return page("Audit trail", <Trail {...view} />, {
+        section,
+        note: "What owners and operators have changed.",
+        actions: <Download {...view} />,
+      });
+    }),
+    csv: guard.project((visit) => csv(visit.project.id, visit)),
+    instanceList: guard.signedIn(async (visit) => {
+      requireOperator(visit);
+      const trail = await read(null, visit, rowsPerPage);
+      const here = () => visit.at("/projects");
+      const view = { visit, trail, keys: [], here, address: visit.at(section) };
+      return visit.page("Audit trail of the instance", <Trail {...view} />, {
+        actions: <Download {...view} />,
+      });
+    }),
+    instanceCsv: guard.signedIn((visit) => {
+      requireOperator(visit);
+      return csv(null, visit);
+    }),
+  };
 }
 
-/** The trail of actions that concern no single project, for the operator. */
-export function instanceAuditPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handler {
-  return guard.signedIn(async ({ session, incoming, at, page }) => {
-    if (session.projectId !== null) throw notFound("page");
-    const cursor = incoming.query("cursor");
-    const trail = await listAudit(deps.kv, null, { limit: rowsPerPage, cursor });
-    const address = at("/audit");
-    const here = () => at("/projects");
-    return page("Audit trail of the instance", <Trail {...trail} {...{ cursor, address, here }} />);
-  });
+function requireOperator({ session }: ConsoleVisit): void {
+  if (session.projectId !== null) throw notFound("page");
 }
 
-function Trail({ actions, nextCursor, cursor, address, here }: {
-  actions: AuditRow[];
-  nextCursor: string | null;
-  cursor: string | undefined;
+interface TrailView {
+  visit: ConsoleVisit;
+  trail: { actions: AuditRow[]; nextCursor: string | null };
+  /** The keys that may have acted. */
+  keys: readonly ApiKey[];
   address: string;
   /** Returns the address of a page of the project. */
   here: (path: string) => string;
-}) {
+}
+
+function givenQuery({ incoming: { query } }: ConsoleVisit): URLSearchParams {
+  const given = ["action", "actor"].flatMap((name) => {
+    const value = query(name) ?? "";
+    return value === "" ? [] : [[name, value]];
+  });
+  return new URLSearchParams(given);
+}
+
+function Download({ visit, address }: TrailView) {
+  return <a class="button small" href={`${address}.csv?${givenQuery(visit)}`}>Download CSV</a>;
+}
+
+function Trail({ visit, trail: { actions, nextCursor }, keys, address, here }: TrailView) {
+  const query = givenQuery(visit);
+  const older = new URLSearchParams([...query, ["cursor", nextCursor ?? ""]]);
   return (
     <>
+      <TrailFilters visit={visit} keys={keys} address={address} />
       <Table
-        caption="Changes by owners and operators, newest first"
+        caption="Newest first"
         columns={["Time", { title: "What", lead: true }, "Changes", "From"]}
         rows={actions.map((row) => [
           <TimeCell at={row.at} />,
@@ -60,12 +108,55 @@ function Trail({ actions, nextCursor, cursor, address, here }: {
             ...(row.address === undefined ? [] : [row.address]),
           ].join(", "),
         ])}
-        empty="No changes yet."
+        empty={<p class="muted">{query.size === 0 ? "No changes yet." : "No change matches."}</p>}
       />
       <Pager
-        older={nextCursor === null ? null : `${address}?cursor=${nextCursor}`}
-        newest={cursor === undefined ? null : address}
+        older={nextCursor === null ? null : `${address}?${older}`}
+        newest={visit.incoming.query("cursor") === undefined ? null : `${address}?${query}`}
       />
     </>
   );
+}
+
+function TrailFilters({ visit, keys, address }: Pick<TrailView, "visit" | "keys" | "address">) {
+  const { query } = visit.incoming;
+  const actions = auditActions.map((name) => [name, auditLabels[name]] as const);
+  return (
+    <form method="get" action={address} role="search" class="card filter-card">
+      <div class="filters">
+        <FormSelect
+          name="action"
+          label="Action"
+          value={query("action") ?? ""}
+          options={[["", "All"], ...actions]}
+        />
+        {keys.length === 0 ? null : (
+          <FormSelect
+            name="actor"
+            label="By"
+            value={query("actor") ?? ""}
+            options={[
+              ["", "Anyone"],
+              ["operator", "The operator"],
+              ...keys.map((key) => [key.id, nameOfKey(key)] as const),
+            ]}
+          />
+        )}
+        <button type="submit">Filter</button>
+        {givenQuery(visit).size === 0 ? null : <a class="button plain" href={address}>Clear</a>}
+      </div>
+    </form>
+  );
+}
+
+const csvColumns = ["id", "at", "action", "target", "actor", "key", "via", "address", "detail"];
+
+function auditAsCsv(actions: readonly AuditRow[]): string {
+  const lines = actions.map(({ id, at, action, target, actor, via, address, detail }) =>
+    csvLine([
+      ...[id, at, action, target, actor.id, actor.suffix ?? null, via, address ?? null],
+      JSON.stringify(detail),
+    ])
+  );
+  return csvLine(csvColumns) + lines.join("");
 }

@@ -88,6 +88,29 @@ const words: Readonly<Record<AuditActionName, Words>> = {
   "console.signed_in": () => "signed in to the console",
 };
 
+/** What actions are called where one is chosen. */
+export const auditLabels: Readonly<Record<AuditActionName, string>> = {
+  "project.created": "Project created",
+  "project.updated": "Settings changed",
+  "project.archived": "Project archived",
+  "key.created": "Key created",
+  "key.revoked": "Key revoked",
+  "webhook.created": "Webhook added",
+  "webhook.deactivated": "Webhook deactivated",
+  "webhook.reenabled": "Webhook activated again",
+  "webhook.rotated": "Webhook secret replaced",
+  "webhook.tested": "Test event sent",
+  "webhook.redelivered": "Failed deliveries sent again",
+  "delivery.redelivered": "Delivery sent again",
+  "deposit": "Deposit",
+  "charge": "Charge",
+  "refund": "Refund",
+  "user.forgotten": "User erased",
+  "stripe.reconciled": "Payments reconciled",
+  "secrets.resealed": "Secrets encrypted again",
+  "console.signed_in": "Sign-in",
+};
+
 /** Returns an action as the end of a sentence; one of another version by its name. */
 export function auditWords(row: AuditRow, here: PageAddress): Child {
   const action = auditActions.find((name) => name === row.action);

@@ -2,7 +2,7 @@ import type { Handler } from "../base/handler.ts";
 import { activityPages } from "./activity.tsx";
 import { alertPages } from "./alerts.tsx";
 import { createAskForKey } from "./ask_for_key.tsx";
-import { auditPage, instanceAuditPage } from "./audit_page.tsx";
+import { auditPages } from "./audit_page.tsx";
 import { deliveriesPage } from "./deliveries.tsx";
 import { deliveryPages } from "./delivery.tsx";
 import { depositPages } from "./deposit.tsx";
@@ -43,6 +43,7 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
   const { show, signIn, signOut } = signInRoutes(services);
   const project = "/console/projects/:projectId";
   const newProject = newProjectPages(guard, services);
+  const audit = auditPages(guard, services);
   const requests = requestPages(guard, services);
   const activity = activityPages(guard, services);
   return {
@@ -52,10 +53,12 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
     "/console/_kit": { GET: kitPage(guard, services) },
     "/console/projects/new": { GET: newProject.show, POST: newProject.create },
     "/console/projects": { GET: projectsPage(guard, services) },
-    "/console/audit": { GET: instanceAuditPage(guard, services) },
+    "/console/audit": { GET: audit.instanceList },
+    "/console/audit.csv": { GET: audit.instanceCsv },
     [project]: { GET: overviewPage(guard, services) },
     [`${project}/live`]: { GET: livePage(guard, services) },
-    [`${project}/audit`]: { GET: auditPage(guard, services) },
+    [`${project}/audit`]: { GET: audit.list },
+    [`${project}/audit.csv`]: { GET: audit.csv },
     [`${project}/requests`]: { GET: requests.list },
     [`${project}/requests.csv`]: { GET: requests.csv },
     [`${project}/activity`]: { GET: activity.list },

@@ -9,7 +9,7 @@ import {
   type ErrorDoc,
   responseDocs,
 } from "../base/endpoint_doc.ts";
-import { auditSchema } from "./audit.ts";
+import { auditQuery, auditSchema } from "./audit.ts";
 import { createKeySchema, createProjectSchema, noLimits, patchProjectSchema } from "./schema.ts";
 import {
   keysSchema,
@@ -234,7 +234,7 @@ const trailPage = responseDocs("One page, newest first.", auditSchema, {
 const badPage: ErrorDoc = {
   status: 400,
   code: "invalid_value",
-  when: "`limit` or `cursor` is not valid.",
+  when: "`limit`, `cursor` or `action` is not valid.",
 };
 
 const listAudit: EndpointDoc = {
@@ -242,9 +242,10 @@ const listAudit: EndpointDoc = {
   operationId: "listAudit",
   summary: "List the audit trail of a project",
   description:
-    "Changes made in the console and by this API. Each row is written together with its change.",
+    "Changes made in the console and by this API. Each row is written together with its change. " +
+    "A filtered page may have fewer rows than `limit`; continue with `nextCursor`.",
   path: projectPath,
-  query: pageQuery,
+  query: auditQuery,
   answers: { 200: trailPage },
   errors: [...idErrors("project"), badPage],
 };
@@ -254,7 +255,7 @@ const listInstanceAudit: EndpointDoc = {
   operationId: "listInstanceAudit",
   summary: "List the audit trail of the instance",
   description: "Actions that concern no single project, such as the creation of one.",
-  query: pageQuery,
+  query: auditQuery,
   answers: { 200: trailPage },
   errors: [badPage],
 };

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { badCursor } from "../base/errors.ts";
+import { badCursor, badRequest } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
-import { idOf, nextCursor, time } from "../base/fields.ts";
+import { idOf, nextCursor, pageQuery, time } from "../base/fields.ts";
 import { fromBytes, fromBytesExactly, isObject, type JsonObject, toBytes } from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
@@ -70,6 +70,24 @@ export const auditActions = [
 /** The name of an action. */
 export type AuditActionName = typeof auditActions[number];
 
+/** The query of an audit trail. */
+export const auditQuery = pageQuery.extend({
+  action: z.enum(auditActions).optional().meta({ description: "Only this action." }),
+  actor: z.string().optional().meta({
+    description: "Only what this API key did, by its id, or `operator`.",
+  }),
+});
+
+/** Reads the filter of a query. Throws 400 for an action that no trail records. */
+export function readAuditFilter(query: (name: string) => string | undefined): AuditFilter {
+  const [action, actor] = [query("action") || undefined, query("actor") || undefined];
+  const known = auditActions.find((name) => name === action);
+  if (action !== undefined && known === undefined) {
+    throw badRequest("action", `'action' must be one of ${auditActions.join(", ")}.`);
+  }
+  return { action: known, actor };
+}
+
 /** An action to record in the audit trail. */
 export interface AuditAction {
   by: AuditActor;
@@ -129,28 +147,57 @@ export function auditRow(
   return { key: auditKey(projectId ?? instanceTrail, row.id), value: toBytes(row) };
 }
 
-/** Returns the page of a trail after `cursor`, newest first. Throws 400 for an invalid cursor. */
+/** Which rows of a trail to list. What is absent does not matter. */
+export interface AuditFilter {
+  action?: AuditActionName | undefined;
+  /** The id of an API key, or `operator`. */
+  actor?: string | undefined;
+}
+
+/** A filtered page reads at most so many rows, and then leads on. */
+const filteredRowsMax = 2_000;
+const rowsPerRead = 500;
+
+/**
+ * Returns the page of a trail after `cursor`, newest first. A page of a filter may have fewer rows
+ * than `limit`, and a cursor that leads on. Throws 400 for an invalid cursor.
+ */
 export async function listAudit(
   kv: Kv,
   projectId: string | null,
-  { limit, cursor }: { limit: number; cursor: string | undefined },
+  { limit, cursor, filter = {} }: {
+    limit: number;
+    cursor: string | undefined;
+    filter?: AuditFilter;
+  },
 ): Promise<{ actions: AuditRow[]; nextCursor: string | null }> {
-  if (cursor !== undefined && !isId("aud", cursor)) {
-    throw badCursor();
-  }
+  if (cursor !== undefined && !isId("aud", cursor)) throw badCursor();
+  const { action, actor } = filter;
   const trail = projectId ?? instanceTrail;
+  const isFiltered = action !== undefined || actor !== undefined;
+  const perRead = isFiltered ? rowsPerRead : limit + 1;
+  const actions: AuditRow[] = [];
   // A page starts before the last row of the previous page.
-  const end = cursor === undefined ? {} : { end: auditKey(trail, cursor) };
-  const rows = await kv.list({
-    prefix: auditPrefix(trail),
-    ...end,
-    reverse: true,
-    limit: limit + 1,
-  });
-  const actions = rows.slice(0, limit).flatMap(({ value }) =>
-    value ? [fromBytes<AuditRow>(value)] : []
-  );
-  return { actions, nextCursor: rows.length > limit ? actions.at(-1)?.id ?? null : null };
+  let last = cursor;
+  for (let read = 0; read < filteredRowsMax; read += perRead) {
+    const end = last === undefined ? {} : { end: auditKey(trail, last) };
+    const rows = await kv.list({
+      prefix: auditPrefix(trail),
+      ...end,
+      reverse: true,
+      limit: perRead,
+    });
+    for (const { key, value } of rows) {
+      if (actions.length === limit) return { actions, nextCursor: last ?? null };
+      const row = value && fromBytes<AuditRow>(value);
+      const isWanted = row && (action === undefined || row.action === action) &&
+        (actor === undefined || row.actor.id === actor);
+      if (isWanted) actions.push(row);
+      last = String(key.at(-1));
+    }
+    if (rows.length < perRead) return { actions, nextCursor: null };
+  }
+  return { actions, nextCursor: last ?? null };
 }
 
 /** Lists all actions in a project, oldest first. */

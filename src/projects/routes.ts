@@ -7,7 +7,7 @@ import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectAdmin, RevokeWithMade } from "./admin.ts";
-import { byOperator, listAudit } from "./audit.ts";
+import { byOperator, listAudit, readAuditFilter } from "./audit.ts";
 import type { ProjectCache } from "./project_cache.ts";
 import { type AdminGuard, checkId } from "./admin_guard.ts";
 import { changesByPatch } from "./merge_patch.ts";
@@ -33,9 +33,10 @@ export function projectRoutes(services: AdminDeps) {
   const answer = (status: number, value: unknown, { requestId }: Incoming) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
   const projectOf = (incoming: Incoming) => checkId(incoming.param("projectId"), "project");
-  const page = ({ query }: Incoming) => ({
+  const trailPage = ({ query }: Incoming) => ({
     limit: readLimit(query("limit")),
     cursor: query("cursor"),
+    filter: readAuditFilter(query),
   });
   const by = ({ address }: Incoming) => byOperator("api", address());
 
@@ -102,10 +103,10 @@ export function projectRoutes(services: AdminDeps) {
     }),
     audit: adminGuard(async (incoming) => {
       const { project } = await projectCache.refresh(projectOf(incoming));
-      return answer(200, await listAudit(deps.kv, project.id, page(incoming)), incoming);
+      return answer(200, await listAudit(deps.kv, project.id, trailPage(incoming)), incoming);
     }),
     instanceAudit: adminGuard(async (incoming) =>
-      answer(200, await listAudit(deps.kv, null, page(incoming)), incoming)
+      answer(200, await listAudit(deps.kv, null, trailPage(incoming)), incoming)
     ),
   };
 }
