@@ -40,5 +40,5 @@ function escape(text: string): string {
 
 /** The anchor of a heading, as its page has it. */
 export function anchorOf(heading: string): string {
-  return heading.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+  return heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-");
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { guideContents } from "../../src/guides/contents.ts";
+import { renderGuide } from "../../src/guides/markdown.ts";
 import { snippetsOf } from "../support/snippets.ts";
 import { createWorld } from "../support/world.ts";
 
@@ -39,6 +40,22 @@ Deno.test("guides: a page loads nothing and runs nothing, and its links work", a
       assert.equal((await world.call(link, { key: null })).status, 200, `${name}: ${link}`);
     }
   }
+});
+
+Deno.test("guides: every link to a section leads to one, on the pages and on GitHub", async () => {
+  const sections = new Map<string, Set<string>>();
+  const links: [from: string, to: string, section: string][] = [];
+  for (const name of names) {
+    const text = await Deno.readTextFile(`guides/${name}.md`);
+    const { html } = renderGuide(text, "/docs/guides");
+    sections.set(name, new Set([...html.matchAll(/<h\d id="([^"]*)"/g)].map(([, id = ""]) => id)));
+    for (const [, to = "", section = ""] of text.matchAll(/\]\(([a-z0-9-]*)(?:\.md)?#([^)]+)\)/g)) {
+      links.push([name, to || name, section]);
+    }
+  }
+  assert.ok(links.length > 20);
+  const broken = links.filter(([, to, section]) => sections.get(to)?.has(section) === false);
+  assert.deepEqual(broken, []);
 });
 
 Deno.test("guides: code is shown as it is in the file, to be copied", async () => {
