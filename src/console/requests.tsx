@@ -265,8 +265,8 @@ function RequestId({ visit, request }: { visit: ProjectVisit; request: RequestRe
   );
   if (activityId === null || user === null) return shown;
   return (
-    <a href={`${addressOf(visit, user)}#${activityId}`} aria-label={`Entry of request ${id}`}>
-      {shown}
+    <a href={`${addressOf(visit, user)}#${activityId}`}>
+      <span class="hidden">Entry of</span> {shown}
     </a>
   );
 }

@@ -97,6 +97,9 @@ export function Stats({ figures }: { figures: { label: string; value: Child; not
  */
 export type Column = string | { title: string; number?: true; lead?: true };
 
+/** From so many columns on, a table is set closer. */
+const denseColumns = 9;
+
 /**
  * A table whose rows stack on a phone. The first cell of a row names it. Without rows it shows
  * `empty`.
@@ -113,7 +116,7 @@ export function Table({ caption, columns, rows, empty }: {
     [number && "number", lead && "lead"].filter(Boolean).join(" ") || undefined;
   return (
     <div class="table stacks" role="region" aria-label={caption} tabindex={0}>
-      <table>
+      <table class={columns.length >= denseColumns ? "dense" : undefined}>
         <caption>{caption}</caption>
         <thead>
           <tr>

@@ -170,6 +170,10 @@ tbody tr:last-child > * { border-bottom: 0; }
 tbody tr:hover > * { background: var(--sunken); }
 th.number, td.number { text-align: right; white-space: nowrap; }
 td code { white-space: nowrap; }
+table.dense :is(th, td) { padding-inline: 0.5rem; font-size: 0.8125rem; }
+table.dense tbody th { min-width: 5rem; }
+table.dense tr > :first-child { padding-left: 1.25rem; }
+table.dense tr > :last-child { padding-right: 1.25rem; }
 table.inputs td { padding: 0.25rem 0.375rem; border: 0; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
   white-space: nowrap; }
