@@ -1,4 +1,5 @@
-import { formatAmount, fromDecimal } from "../base/money.ts";
+import { fromDecimal } from "../base/money.ts";
+import { formatShort } from "../base/money_text.ts";
 import type { Deps } from "../deps.ts";
 import { pseudonymStart } from "../ledger/pseudonym.ts";
 import { readUserStats } from "../ledger/user_stats.ts";
@@ -87,7 +88,9 @@ const finders: Readonly<Record<AlertRule, Find>> = {
     return models.filter(({ margin }) => margin < 0n).map(({ model, margin }) => ({
       rule: "negativeMargin",
       about: { model },
-      summary: `${model} has a margin of ${formatAmount(margin)} ${currency.toUpperCase()}.`,
+      summary: `${model} has a margin of ${
+        formatShort(margin, currency, { rounding: "halfEven" })
+      }.`,
     }));
   },
 
@@ -95,13 +98,13 @@ const finders: Readonly<Record<AlertRule, Find>> = {
     const stats = await readUserStats(deps, project);
     const least = userBalance && fromDecimal(userBalance.below);
     if (stats === null || least === null) return [];
-    const currency = project.currency.toUpperCase();
+    const { currency } = project;
     return stats.first.low.filter(({ user, balance }) =>
       balance < least && !user.startsWith(pseudonymStart)
     ).map(({ user, balance }) => ({
       rule: "userBalance",
       about: { user },
-      summary: `A user’s balance is ${formatAmount(balance)} ${currency}.`,
+      summary: `A user’s balance is ${formatShort(balance, currency, { rounding: "trunc" })}.`,
     }));
   },
 
@@ -109,9 +112,8 @@ const finders: Readonly<Record<AlertRule, Find>> = {
     const stats = await readUserStats(deps, project);
     const least = totalBalance && fromDecimal(totalBalance.below);
     if (stats === null || least === null || stats.owed >= least) return [];
-    const summary = `The balances of all users are ${
-      formatAmount(stats.owed)
-    } ${project.currency.toUpperCase()}.`;
+    const sum = formatShort(stats.owed, project.currency, { rounding: "trunc" });
+    const summary = `The balances of all users add up to ${sum}.`;
     return [{ rule: "totalBalance", about: {}, summary }];
   },
 };

@@ -3,7 +3,7 @@ import type { Child } from "@hono/hono/jsx";
 import { type Alert, alertPath, type AlertState, ruleTitles } from "../alerts/alert.ts";
 import { type AlertSettings, noAlerts } from "../projects/alerts_schema.ts";
 import type { Project } from "../projects/schema.ts";
-import { FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { FormCheckbox, FormError, FormField, FormSection, Hidden } from "../pages/form_parts.tsx";
 import { Badge, Card, EmptyState, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
@@ -15,9 +15,9 @@ const part: SettingsPart = ({ alerts }) => alerts ?? noAlerts;
 
 const labels = {
   "alerts.emails": "E-mail addresses",
-  "alerts.webhookFailing.afterMinutes": "Minutes",
-  "alerts.errorRate.percent": "Percent of the calls",
-  "alerts.errorRate.calls": "Only from so many calls on",
+  "alerts.webhookFailing.afterMinutes": "For at least, minutes",
+  "alerts.errorRate.percent": "At least, percent",
+  "alerts.errorRate.calls": "Of at least so many requests",
   "alerts.userBalance.below": "A user’s balance is below",
   "alerts.totalBalance.below": "The sum of all balances is below",
 };
@@ -142,8 +142,10 @@ function AlertsPage(view: AlertsView) {
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen: view.seen }} />
         <Conditions values={values} project={project} />
-        <fieldset>
-          <legend>Who gets an e-mail</legend>
+        <FormSection
+          title="E-mail"
+          says="Who is told, besides your webhooks. At most one e-mail in 15 minutes."
+        >
           {mails ? null : (
             <p class="notice">
               This server sends no e-mail yet: set <code>SMTP_URL</code> and <code>SMTP_FROM</code>.
@@ -155,10 +157,10 @@ function AlertsPage(view: AlertsView) {
               {values("emails")}
             </textarea>
             <span class="hint" id="emails-hint">
-              At most 10. All changes of a quarter of an hour are in one e-mail.
+              At most 10, separated by spaces or lines.
             </span>
           </div>
-        </fieldset>
+        </FormSection>
         <button type="submit" class="primary">Save</button>
       </form>
       {mails && hasAddress ? <MailStatus state={state} action={here(`${section}/test`)} /> : null}
@@ -204,35 +206,40 @@ function Conditions({ values, project }: { values: Values; project: Project }) {
     <FormField name={name} label={label} value={values(name)} more={{ inputmode: "numeric" }} />
   );
   return (
-    <fieldset>
-      <legend>What to watch</legend>
-      {check("paymentNotBooked", "A payment was reported, and is not booked")}
-      {check("negativeMargin", "A model cost more in 24 hours than was charged for it")}
-      {check("webhookFailing", "All attempts at a webhook have failed for")}
-      <div class="fields">
-        {number("afterMinutes", labels["alerts.webhookFailing.afterMinutes"])}
-      </div>
-      {check("errorRate", "Many calls of a model fail, in this hour and the one before")}
-      <div class="fields">
-        {number("percent", labels["alerts.errorRate.percent"])}
-        {number("calls", labels["alerts.errorRate.calls"])}
-      </div>
-      {project.mode === "shared" ? null : (
+    <>
+      <FormSection title="Money" says="Payments that are missing, and models that cost too much.">
+        {check("paymentNotBooked", "A payment was reported, and is not booked")}
+        {check("negativeMargin", "A model cost more in 24 hours than was charged for it")}
+      </FormSection>
+      <FormSection title="Webhooks" says="An endpoint that does not accept deliveries.">
+        {check("webhookFailing", "Every attempt has failed for some time")}
         <div class="fields">
+          {number("afterMinutes", labels["alerts.webhookFailing.afterMinutes"])}
+        </div>
+      </FormSection>
+      <FormSection title="Errors" says="Requests to a model that fail, in this hour and the last.">
+        {check("errorRate", "Many requests to a model fail")}
+        <div class="fields">
+          {number("percent", labels["alerts.errorRate.percent"])}
+          {number("calls", labels["alerts.errorRate.calls"])}
+        </div>
+      </FormSection>
+      {project.mode === "shared" ? null : (
+        <FormSection title="Balances" says="Empty: not watched.">
           {(["userBalance", "totalBalance"] as const).map((name) => (
             <FormField
               name={name}
               label={`${labels[`alerts.${name}.below`]}, ${currency}`}
               value={values(name)}
-              hint={name === "userBalance"
-                ? "Of users who were active in the last 30 days. Empty: not watched."
-                : "Empty: not watched."}
+              {...(name === "userBalance"
+                ? { hint: "Of users who were active in the last 30 days." }
+                : {})}
               more={{ inputmode: "decimal" }}
             />
           ))}
-        </div>
+        </FormSection>
       )}
-    </fieldset>
+    </>
   );
 }
 

@@ -3,7 +3,7 @@ import { badRequest } from "../base/errors.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
-import { FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { FormCheckbox, FormError, FormField, FormSection, Hidden } from "../pages/form_parts.tsx";
 import { Card, Table } from "../pages/parts.tsx";
 import { userLimitNames } from "../projects/user_limits.ts";
 import { UserLink } from "./user_link.tsx";
@@ -110,8 +110,7 @@ function Limits({ visit, values, seen, problem }: LimitsView) {
       <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
-        <fieldset>
-          <legend>Each user</legend>
+        <FormSection title="Each user" says="What one user may use, with any key.">
           <div class="fields">
             {rates.map(([name, label]) => number(`user.${name}`, label))}
             {spending.map(([name, label]) => (
@@ -123,28 +122,29 @@ function Limits({ visit, values, seen, problem }: LimitsView) {
               />
             ))}
           </div>
-        </fieldset>
-        <fieldset>
-          <legend>Each key</legend>
+        </FormSection>
+        <FormSection title="Each key" says="What one API key may use, over all its users.">
           <div class="fields">{rates.map(([name, label]) => number(`key.${name}`, label))}</div>
-        </fieldset>
-        <fieldset>
-          <legend>When a rate limit is reached, respond with</legend>
+        </FormSection>
+        <FormSection
+          title="Response"
+          says="What a user over a rate limit gets. A spending limit always leads to a message."
+        >
           <FormCheckbox
             type="radio"
             name="reply"
             value="error"
-            label="error 429, as OpenAI’s clients expect"
+            label="Error 429, as OpenAI’s clients expect"
             on={values("reply") !== "message"}
           />
           <FormCheckbox
             type="radio"
             name="reply"
             value="message"
-            label="an assistant message"
+            label="An assistant message"
             on={values("reply") === "message"}
           />
-        </fieldset>
+        </FormSection>
         <button type="submit" class="primary">Save</button>
       </form>
       <OwnLimits visit={visit} />

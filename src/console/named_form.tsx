@@ -6,7 +6,7 @@ import { changesByPatch } from "../projects/merge_patch.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { orShowFormAgain, submittedText } from "./fields.ts";
-import { FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { FormError, FormField, FormSection, Hidden } from "../pages/form_parts.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 
 /** Returns what a field of the form shows. */
@@ -34,7 +34,7 @@ export function namedFormPages(guard: ConsoleGuard, { admin }: ConsoleDeps, of: 
   const { setting, what, section, field } = of;
   const page = (visit: ProjectVisit, view: Omit<FormView, "visit" | "of">) =>
     visit.page(
-      `${view.known === null ? "Add" : "Change"} ${what}`,
+      view.known === null ? `Add ${what}` : `Change ${view.known}`,
       <NamedForm visit={visit} of={of} {...view} />,
       { section, problem: view.problem },
     );
@@ -90,12 +90,13 @@ function NamedForm({ visit: { here, project }, of, known, values, problem }: For
     <>
       <FormError text={problem} />
       <form method="post" action={here(path)}>
-        {known === null ? <FormField {...field} value={values(field.name)} required /> : (
-          <>
-            <Hidden fields={{ known }} />
-            <p>{known}</p>
-          </>
-        )}
+        {known === null
+          ? (
+            <FormSection title={field.label}>
+              <FormField {...field} value={values(field.name)} required />
+            </FormSection>
+          )
+          : <Hidden fields={{ known }} />}
         <Fields project={project} known={known} values={values} />
         <p class="actions">
           <button type="submit" class="primary">Save</button>

@@ -1,7 +1,14 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError, notFound } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
-import { FormCheckbox, FormError, FormField, FormSelect, Hidden } from "../pages/form_parts.tsx";
+import {
+  FormCheckbox,
+  FormError,
+  FormField,
+  FormSection,
+  FormSelect,
+  Hidden,
+} from "../pages/form_parts.tsx";
 import { Card, CodeBlock } from "../pages/parts.tsx";
 import { createProjectSchema, type Project } from "../projects/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
@@ -113,28 +120,30 @@ function NewProjectForm({ visit: { at }, problem, form, formId }: {
       <FormError text={problem} />
       <form method="post" action={at("/projects/new")}>
         <Hidden fields={{ formId }} />
-        <FormField name="name" label={labels.name} value={value("name")} required />
-        <FormField
-          name="ownerUserId"
-          label={labels.ownerUserId}
-          value={value("ownerUserId")}
-          hint="Your own id of the owner, named in events. Optional."
-        />
-        <div class="fields">
+        <FormSection title="Project" says="An app whose users pay, with one currency.">
+          <FormField name="name" label={labels.name} value={value("name")} required />
           <FormField
-            name="currency"
-            label={labels.currency}
-            value={value("currency")}
-            hint="A code such as usd. It cannot be changed later."
+            name="ownerUserId"
+            label={labels.ownerUserId}
+            value={value("ownerUserId")}
+            hint="Your own id of the owner, named in events. Optional."
           />
-          <FormSelect
-            name="mode"
-            label="Balances"
-            value={value("mode")}
-            options={[["default", "Of this project"], ["shared", "Shared wallets"]]}
-            hint="It cannot be changed later."
-          />
-        </div>
+          <div class="fields">
+            <FormField
+              name="currency"
+              label={labels.currency}
+              value={value("currency")}
+              hint="A code such as usd. It cannot be changed later."
+            />
+            <FormSelect
+              name="mode"
+              label="Balances"
+              value={value("mode")}
+              options={[["default", "Of this project"], ["shared", "Shared wallets"]]}
+              hint="It cannot be changed later."
+            />
+          </div>
+        </FormSection>
         <PriceFields form={form} isNew={problem === null} />
         <ConnectionFields form={form} />
         <p class="actions">
@@ -148,11 +157,10 @@ function NewProjectForm({ visit: { at }, problem, form, formId }: {
 
 function PriceFields({ form, isNew }: { form: URLSearchParams; isNew: boolean }) {
   return (
-    <fieldset>
-      <legend>Prices</legend>
+    <FormSection title="Prices" says="What users pay. Each model can have its own price later.">
       <FormCheckbox
         name="catalogue"
-        label="Serve the models of the built-in catalogue, at its prices"
+        label="Serve every model of the catalogue, at its list price"
         on={form.has("catalogue") || isNew}
       />
       <FormField
@@ -161,15 +169,14 @@ function PriceFields({ form, isNew }: { form: URLSearchParams; isNew: boolean })
         value={form.get("markupPercent") ?? ""}
         hint="Added to the catalogue’s prices: your margin. 0 for none."
       />
-    </fieldset>
+    </FormSection>
   );
 }
 
 function ConnectionFields({ form }: { form: URLSearchParams }) {
   return (
     <>
-      <fieldset>
-        <legend>Upstream</legend>
+      <FormSection title="Upstream" says="Where requests are sent. Optional.">
         <FormField
           name="upstreamUrl"
           label={labels["upstream.url"]}
@@ -183,9 +190,8 @@ function ConnectionFields({ form }: { form: URLSearchParams }) {
           type="password"
           hint="Stored encrypted, and never shown again."
         />
-      </fieldset>
-      <fieldset>
-        <legend>Payments by Stripe</legend>
+      </FormSection>
+      <FormSection title="Payments by Stripe" says="How users top up. Optional.">
         <FormField
           name="stripeKey"
           label={labels["stripe.secretKey"]}
@@ -196,9 +202,9 @@ function ConnectionFields({ form }: { form: URLSearchParams }) {
           name="stripeWebhook"
           label={labels["stripe.webhookSecret"]}
           type="password"
-          hint="Empty: Farebox makes the webhook at Stripe. Else begins with whsec_."
+          hint="Empty: Farebox creates the webhook at Stripe. Else begins with whsec_."
         />
-      </fieldset>
+      </FormSection>
     </>
   );
 }

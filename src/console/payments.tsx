@@ -31,7 +31,7 @@ export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
         webhookUrl={stripeWebhookUrl(deps.config, visit.project.id)}
         problem={problem}
       />,
-      { section, problem, note: "Where the link in a paywall message leads to." },
+      { section, problem, note: "Where the link in a paywall message leads." },
     );
   return {
     show: guard.project((visit) => page(visit, null)),
@@ -104,8 +104,8 @@ function StripeCard({ project, here, webhookUrl, problem }: {
   return (
     <Card title={isConnected ? "Replace the Stripe key" : "Connect Stripe"}>
       <p>
-        The key is enough: Farebox makes the webhook at Stripe, and keeps its signing secret. Both
-        are stored encrypted.
+        Enter the secret key. Farebox creates the webhook at Stripe itself. The key and the
+        webhook’s signing secret are stored encrypted.
       </p>
       <FormError text={problem} />
       <form method="post" action={here(section)}>
@@ -120,7 +120,7 @@ function StripeCard({ project, here, webhookUrl, problem }: {
           {isConnected ? "Replace the key" : "Connect Stripe"}
         </button>
       </form>
-      <p class="muted">The webhook that Stripe calls:</p>
+      <p class="muted">The webhook’s URL, which Farebox creates at Stripe:</p>
       <CodeBlock id="stripe-webhook" text={webhookUrl} />
     </Card>
   );

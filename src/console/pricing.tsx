@@ -7,7 +7,7 @@ import { listPriceOf, PricingTabs } from "./catalogue.tsx";
 import type { Prices } from "../pricing/terms.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain } from "./fields.ts";
-import { FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { FormCheckbox, FormError, FormField, FormSection, Hidden } from "../pages/form_parts.tsx";
 import { ExactMoney, Table } from "../pages/parts.tsx";
 import { effectsOf, type PriceEffect, type PriceEffects } from "./price_effect.ts";
 import {
@@ -134,45 +134,24 @@ interface PricingView {
 
 function Pricing({ visit: { project, here }, form, sample, seen, problem, date }: PricingView) {
   const currency = project.currency.toUpperCase();
-  const isDollars = project.currency === "usd";
   return (
     <>
       <PricingTabs here={here} shown="own" />
       <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
-        <FormCheckbox
-          name="catalogue"
-          on={form.catalogue}
-          label={`Serve every model of the built-in catalogue, at its prices of ${date}${
-            isDollars ? "" : " (in projects in USD only)"
-          }`}
-        />
-        <div class="fields">
-          <FormField
-            name="markupPercent"
-            label={`${labels.markupPercent}, %`}
-            value={form.markupPercent}
-            more={{ inputmode: "decimal" }}
-          />
-          <FormField
-            name="requestFee"
-            label={`${labels.requestFee}, ${currency}`}
-            value={form.requestFee}
-            more={{ inputmode: "decimal" }}
-          />
-        </div>
-        <h2>Custom prices</h2>
+        <CatalogueFields {...{ form, date, currency }} />
+        <h2>Your own prices</h2>
         <p>
           In {currency}{" "}
-          per million tokens, without the markup. The model “*” sets the price of every model
-          without a price of its own. An empty name removes a model.
+          per million tokens, without the markup. “*” is the price of every model that has none. To
+          remove a model, clear its name.
         </p>
         <Models models={form.models} />
         <NotShown project={project} />
         <SampleFields sample={sample} />
         <button type="submit" name="action" value="effect" class="primary">
-          Preview the effect
+          Review changes
         </button>
       </form>
       <AsJson
@@ -180,6 +159,41 @@ function Pricing({ visit: { project, here }, form, sample, seen, problem, date }
         isChanged={form.json !== priceFormOf(project).json}
       />
     </>
+  );
+}
+
+function CatalogueFields({ form, date, currency }: {
+  form: PriceForm;
+  date: string;
+  currency: string;
+}) {
+  return (
+    <FormSection
+      title="Catalogue"
+      says={`Providers’ list prices of ${date}, with your markup and a fee per response.`}
+    >
+      <FormCheckbox
+        name="catalogue"
+        on={form.catalogue}
+        label={`Serve every model of the catalogue${
+          currency === "USD" ? "" : " (in projects in USD only)"
+        }`}
+      />
+      <div class="fields">
+        <FormField
+          name="markupPercent"
+          label={`${labels.markupPercent}, %`}
+          value={form.markupPercent}
+          more={{ inputmode: "decimal" }}
+        />
+        <FormField
+          name="requestFee"
+          label={`${labels.requestFee}, ${currency}`}
+          value={form.requestFee}
+          more={{ inputmode: "decimal" }}
+        />
+      </div>
+    </FormSection>
   );
 }
 
@@ -203,7 +217,7 @@ function AsJson({ seen, json, action, isChanged }: {
           {json}
         </textarea>
         <p class="actions">
-          <button type="submit" name="action" value="effect">Preview the effect of the JSON</button>
+          <button type="submit" name="action" value="effect">Review the JSON</button>
         </p>
       </form>
     </details>
@@ -258,15 +272,17 @@ function SampleFields({ sample }: { sample: SampleText }) {
     <FormField name={name} label={label} value={sample(name)} more={{ inputmode: "numeric" }} />
   );
   return (
-    <fieldset>
-      <legend>Sample request for the preview</legend>
+    <FormSection
+      title="Preview"
+      says="The request whose cost is compared, now and after the change."
+    >
       <div class="fields">
         <FormField name="sampleModel" label="Model" value={sample("sampleModel")} />
         {number("samplePrompt", "Prompt tokens")}
         {number("sampleCached", "Cached prompt tokens")}
         {number("sampleOutput", "Output tokens")}
       </div>
-    </fieldset>
+    </FormSection>
   );
 }
 

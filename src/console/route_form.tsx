@@ -3,7 +3,7 @@ import { badRequest } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
 import { submittedText } from "./fields.ts";
-import { FormCheckbox } from "../pages/form_parts.tsx";
+import { FormCheckbox, FormSection } from "../pages/form_parts.tsx";
 import { type FormValues, Lines, type NamedSetting } from "./named_form.tsx";
 import { upstreamsSection } from "./upstreams.tsx";
 
@@ -70,14 +70,15 @@ function targetIn(line: string): JsonObject {
 function RouteFields({ values }: Parameters<NamedSetting["Fields"]>[0]) {
   return (
     <>
-      <Lines
-        name="targets"
-        label="Targets"
-        value={values("targets")}
-        hint="One a line: upstream, model there, weight. “main gpt-4o 3”; “=” is the name that was asked for."
-      />
-      <fieldset>
-        <legend>Ask them</legend>
+      <FormSection title="Targets" says="Models of upstreams that can answer a request.">
+        <Lines
+          name="targets"
+          label="Targets"
+          value={values("targets")}
+          hint="One per line: upstream, its model, weight, such as “main gpt-4o 3”. “=” is the model of the request."
+        />
+      </FormSection>
+      <FormSection title="Order" says="Which target is asked first.">
         {strategies.map(([name, label]) => (
           <FormCheckbox
             type="radio"
@@ -87,12 +88,12 @@ function RouteFields({ values }: Parameters<NamedSetting["Fields"]>[0]) {
             on={values("strategy") === name}
           />
         ))}
-      </fieldset>
-      <FormCheckbox
-        name="sticky"
-        label="By weight, a conversation stays with its target"
-        on={values("sticky") !== ""}
-      />
+        <FormCheckbox
+          name="sticky"
+          label="By weight, a conversation stays with its target"
+          on={values("sticky") !== ""}
+        />
+      </FormSection>
     </>
   );
 }

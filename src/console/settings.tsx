@@ -3,7 +3,14 @@ import { typedDecimal } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
-import { Confirm, FormCheckbox, FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import {
+  Confirm,
+  FormCheckbox,
+  FormError,
+  FormField,
+  FormSection,
+  Hidden,
+} from "../pages/form_parts.tsx";
 import { Card } from "../pages/parts.tsx";
 import { requestDaysOf } from "../requests/request_log.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
@@ -174,16 +181,20 @@ function Settings({ visit: { project, here }, values, seen, problem }: SettingsV
       <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
-        <FormField name="name" label={labels.name} value={values("name")} required />
+        <FormSection title="General">
+          <FormField name="name" label={labels.name} value={values("name")} required />
+        </FormSection>
         <CreditFields values={values} currency={currency} />
-        <RequestFields values={values} />
-        <TopUp values={values} currency={currency} />
         <BrandFields values={values} />
-        <FormCheckbox
-          name="billingEvents"
-          label="Send webhooks about balances and usage"
-          on={values("billingEvents") !== ""}
-        />
+        <TopUp values={values} currency={currency} />
+        <RequestFields values={values} />
+        <FormSection title="Webhooks" says="Whether balance.* and usage.* events are sent.">
+          <FormCheckbox
+            name="billingEvents"
+            label="Send webhooks about balances and usage"
+            on={values("billingEvents") !== ""}
+          />
+        </FormSection>
         <button type="submit" class="primary">Save</button>
       </form>
       <About project={project} here={here} />
@@ -191,7 +202,7 @@ function Settings({ visit: { project, here }, values, seen, problem }: SettingsV
         <Card title="Archive">
           <p>The project then refuses new calls, charges and deposits. It cannot be undone.</p>
           <p>
-            <a class="button" href={here("/archive")}>Archive this project…</a>
+            <a class="button danger" href={here("/archive")}>Archive this project…</a>
           </p>
         </Card>
       )}
@@ -201,7 +212,7 @@ function Settings({ visit: { project, here }, values, seen, problem }: SettingsV
 
 function CreditFields({ values, currency }: { values: Values; currency: string }) {
   return (
-    <>
+    <FormSection title="Balances" says="What new users start with, and when users are warned.">
       <FormField
         name="trialCredits"
         label={`${labels.trialCredits}, ${currency}`}
@@ -214,10 +225,18 @@ function CreditFields({ values, currency }: { values: Values; currency: string }
         value={values("lowBalance")}
         hint="Responses then end with a warning and the link. Empty for none."
       />
+    </FormSection>
+  );
+}
+
+function RequestFields({ values }: { values: Values }) {
+  return (
+    <FormSection title="Requests" says="What is sent to the model, and how long requests are kept.">
       <FormField
         name="maxOutputTokens"
         label={labels.maxOutputTokens}
         value={values("maxOutputTokens")}
+        hint="For models whose price does not set its own."
       />
       <FormField
         name="requestLogDays"
@@ -225,14 +244,6 @@ function CreditFields({ values, currency }: { values: Values; currency: string }
         value={values("requestLogDays")}
         hint="0 to 365. 0: nothing is recorded."
       />
-    </>
-  );
-}
-
-function RequestFields({ values }: { values: Values }) {
-  return (
-    <fieldset>
-      <legend>Fields of requests</legend>
       <FormField
         name="allowedFields"
         label={labels.allowedFields}
@@ -244,20 +255,19 @@ function RequestFields({ values }: { values: Values }) {
         label="Pass on every unknown field"
         on={values("unknownFields") !== ""}
       />
-    </fieldset>
+    </FormSection>
   );
 }
 
 function BrandFields({ values }: { values: Values }) {
   return (
-    <fieldset>
-      <legend>Your brand on the pages where users pay</legend>
+    <FormSection title="Brand" says="Your app on the pages where users pay.">
       <FormField
         name="logoUrl"
         label={labels["brand.logoUrl"]}
         type="url"
         value={values("logoUrl")}
-        hint="An https address of a square image. Empty: the first letter of the name."
+        hint="An https URL of a square image. Empty: the first letter of the name."
       />
       <FormField
         name="accent"
@@ -270,29 +280,15 @@ function BrandFields({ values }: { values: Values }) {
         name="supportUrl"
         label={labels["brand.supportUrl"]}
         value={values("supportUrl")}
-        hint="An https or mailto address."
+        hint="An https or mailto URL."
       />
-    </fieldset>
+    </FormSection>
   );
 }
 
 function TopUp({ values, currency }: { values: Values; currency: string }) {
   return (
-    <fieldset id="payments">
-      <legend>Payments</legend>
-      <FormField
-        name="topUpUrl"
-        label={labels.topUpUrl}
-        type="text"
-        value={values("topUpUrl")}
-        hint="{user}, {project} and {amount} are replaced. Empty for the hosted page."
-      />
-      <FormField
-        name="checkoutUrl"
-        label={labels["topUp.checkoutUrl"]}
-        value={values("checkoutUrl")}
-        hint="With the same placeholders. Empty for Stripe, if its keys are set."
-      />
+    <FormSection title="Top-up page" says="Where the link in a message leads." id="payments">
       <FormField
         name="amounts"
         label={`${labels["topUp.amounts"]}, ${currency}`}
@@ -303,7 +299,20 @@ function TopUp({ values, currency }: { values: Values; currency: string }) {
         <FormField name="min" label={labels["topUp.min"]} value={values("min")} />
         <FormField name="max" label={labels["topUp.max"]} value={values("max")} />
       </div>
-    </fieldset>
+      <FormField
+        name="checkoutUrl"
+        label={labels["topUp.checkoutUrl"]}
+        value={values("checkoutUrl")}
+        hint="With {user}, {project} and {amount}. Empty for Stripe, if it is connected."
+      />
+      <FormField
+        name="topUpUrl"
+        label={labels.topUpUrl}
+        type="text"
+        value={values("topUpUrl")}
+        hint="With the same placeholders. Empty for the hosted page."
+      />
+    </FormSection>
   );
 }
 

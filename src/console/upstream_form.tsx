@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 import { providers, upstreamFormats } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
 import { integerText, submittedText } from "./fields.ts";
-import { FormCheckbox, FormField } from "../pages/form_parts.tsx";
+import { FormCheckbox, FormField, FormSection } from "../pages/form_parts.tsx";
 import { type FormValues, Lines, type NamedSetting } from "./named_form.tsx";
 import { upstreamsSection } from "./upstreams.tsx";
 
@@ -85,21 +85,26 @@ function UpstreamFields({ project, known, values }: Parameters<NamedSetting["Fie
   const hasKey = known !== null && project.upstreams?.[known]?.apiKey;
   return (
     <>
-      <Provider value={values("provider")} />
-      <FormField
-        name="url"
-        label="URL"
-        type="url"
-        value={values("url")}
-        hint="Empty for the provider’s own."
-      />
-      <FormField
-        name="apiKey"
-        label="API key"
-        type="password"
-        hint={hasKey ? "Empty to keep the stored key." : "Stored encrypted, and never shown."}
-      />
-      {hasKey ? <FormCheckbox name="removeKey" label="Remove the stored key" on={false} /> : null}
+      <FormSection
+        title="Upstream"
+        says="A provider, or any server that speaks one of the formats."
+      >
+        <Provider value={values("provider")} />
+        <FormField
+          name="url"
+          label="URL"
+          type="url"
+          value={values("url")}
+          hint="Empty for the provider’s own."
+        />
+        <FormField
+          name="apiKey"
+          label="API key"
+          type="password"
+          hint={hasKey ? "Empty to keep the stored key." : "Stored encrypted, and never shown."}
+        />
+        {hasKey ? <FormCheckbox name="removeKey" label="Remove the stored key" on={false} /> : null}
+      </FormSection>
       <Details values={values} />
     </>
   );
@@ -124,15 +129,12 @@ function Provider({ value }: { value: string }) {
 function Details({ values }: { values: FormValues }) {
   return (
     <>
-      <fieldset>
-        <legend>Formats that it speaks</legend>
+      <FormSection title="Formats" says="None: the provider’s. Requests in others are translated.">
         {upstreamFormats.map((format) => (
           <FormCheckbox name={format} label={format} on={values(format) !== ""} />
         ))}
-        <span class="hint">None: the provider’s. Calls in others are translated.</span>
-      </fieldset>
-      <fieldset>
-        <legend>Timeouts</legend>
+      </FormSection>
+      <FormSection title="Timeouts" says="In milliseconds. Empty: those of the instance.">
         <div class="fields">
           {timeouts.map(([name, label]) => (
             <FormField
@@ -143,25 +145,27 @@ function Details({ values }: { values: FormValues }) {
             />
           ))}
         </div>
-      </fieldset>
-      <Lines
-        name="models"
-        label="Models"
-        value={values("models")}
-        hint="One a line; gpt-* for all that begin like it. “upstream”: those that it lists. Empty: any."
-      />
-      <Lines
-        name="headers"
-        label="Headers"
-        value={values("headers")}
-        hint="One a line, as “Name: value”. They are shown here: not for secrets."
-      />
-      <FormField
-        name="apiVersion"
-        label="API version"
-        value={values("apiVersion")}
-        hint="Azure’s dated API only."
-      />
+      </FormSection>
+      <FormSection title="More" says="Optional.">
+        <Lines
+          name="models"
+          label="Models"
+          value={values("models")}
+          hint="One per line. gpt-* allows all that begin with gpt-. “upstream”: those that it lists. Empty: any."
+        />
+        <Lines
+          name="headers"
+          label="Headers"
+          value={values("headers")}
+          hint="One per line, as “Name: value”. They are shown here: not for secrets."
+        />
+        <FormField
+          name="apiVersion"
+          label="API version"
+          value={values("apiVersion")}
+          hint="Azure’s dated API only."
+        />
+      </FormSection>
     </>
   );
 }

@@ -3,7 +3,7 @@ import type { Child } from "@hono/hono/jsx";
 import { badRequest } from "../base/errors.ts";
 import { fromDecimal, typedDecimal } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
-import { FormError, FormField, Hidden } from "../pages/form_parts.tsx";
+import { FormError, FormField, FormSection, Hidden } from "../pages/form_parts.tsx";
 import { Card, MoneyCell, Table } from "../pages/parts.tsx";
 import type { Project } from "../projects/schema.ts";
 import { ownLimitsOf, userLimitNames, userLimitsOf } from "../projects/user_limits.ts";
@@ -152,11 +152,10 @@ function UserLimitsForm({ visit, user, values, seen, problem }: UserLimitsView) 
       <FormError text={problem} />
       <form method="post" action={here("/users/limits")}>
         <Hidden fields={{ seen, user }} />
-        <fieldset>
-          <legend>This user</legend>
-          <p class="hint">
-            Leave a field empty for the limit of every user. Write “unlimited” for no limit.
-          </p>
+        <FormSection
+          title="This user"
+          says="Empty: the limit of every user. “unlimited”: no limit."
+        >
           <div class="fields">
             {userLimitNames.map((name) => (
               <FormField
@@ -167,7 +166,7 @@ function UserLimitsForm({ visit, user, values, seen, problem }: UserLimitsView) 
               />
             ))}
           </div>
-        </fieldset>
+        </FormSection>
         <p class="actions">
           <button type="submit" class="primary">Save</button>
           <a class="button" href={addressOf(visit, user)}>Cancel</a>

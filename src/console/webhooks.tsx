@@ -7,7 +7,14 @@ import { type CreateSubscription, createSubscriptionSchema } from "../webhooks/s
 import type { SubscriptionView } from "../webhooks/view.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain, submittedText } from "./fields.ts";
-import { FormCheckbox, FormError, FormField, Hidden, ShownOnce } from "../pages/form_parts.tsx";
+import {
+  FormCheckbox,
+  FormError,
+  FormField,
+  FormSection,
+  Hidden,
+  ShownOnce,
+} from "../pages/form_parts.tsx";
 import { submitOnce } from "./submit_once.ts";
 import { Badge, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
@@ -31,13 +38,16 @@ export function webhookPages(guard: ConsoleGuard, services: ConsoleDeps) {
     const page = (
       <>
         <Webhooks visit={visit} all={all.toReversed()} now={deps.clock.now()} stateOf={stateOf} />
-        <p>
-          <a href={visit.here("/deliveries")}>All deliveries</a>
-        </p>
         <NewWebhook visit={visit} problem={problem} form={form} formId={deps.id("form")} />
       </>
     );
-    return visit.page("Webhooks", page, { section, problem });
+    const actions = (
+      <>
+        <a class="button" href={visit.here("/deliveries")}>All deliveries</a>
+        <a class="button primary" href="#new">Create a webhook</a>
+      </>
+    );
+    return visit.page("Webhooks", page, { section, problem, actions });
   }
 
   return {
@@ -163,39 +173,41 @@ function NewWebhook({ visit: { here }, problem, form, formId }: {
   const value = (name: string, usual = "") => form.get(name) ?? usual;
   return (
     <>
-      <h2>Create a webhook</h2>
+      <h2 id="new">Create a webhook</h2>
       <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ formId }} />
-        <FormField
-          name="url"
-          label={labels.url}
-          value={value("url")}
-          required
-          hint="A public https URL."
-          more={{ inputmode: "url", maxlength: "2048" }}
-        />
+        <FormSection title="Endpoint" says="Where events are sent, as signed POST requests.">
+          <FormField
+            name="url"
+            label={labels.url}
+            value={value("url")}
+            required
+            hint="A public https URL."
+            more={{ inputmode: "url", maxlength: "2048", placeholder: "https://" }}
+          />
+          <FormField
+            name="description"
+            label={labels.description}
+            value={value("description")}
+            more={{ maxlength: "512" }}
+          />
+        </FormSection>
         <Events value={value("events", "*")} picked={form.getAll("event")} />
-        <FormField
-          name="description"
-          label={labels.description}
-          value={value("description")}
-          more={{ maxlength: "512" }}
-        />
-        <div class="field">
-          <label for="customHeaders">{labels.customHeaders}</label>
-          <textarea
-            id="customHeaders"
-            name="customHeaders"
-            rows={2}
-            aria-describedby="headers-hint"
-          >
-            {value("customHeaders")}
-          </textarea>
-          <span class="hint" id="headers-hint">
-            One per line, as ‘Name: value’. Stored encrypted.
-          </span>
-        </div>
+        <FormSection title="Headers" says="Optional. Sent with each delivery, stored encrypted.">
+          <div class="field">
+            <label for="customHeaders">{labels.customHeaders}</label>
+            <textarea
+              id="customHeaders"
+              name="customHeaders"
+              rows={2}
+              aria-describedby="headers-hint"
+            >
+              {value("customHeaders")}
+            </textarea>
+            <span class="hint" id="headers-hint">One per line, as ‘Name: value’.</span>
+          </div>
+        </FormSection>
         <button type="submit" class="primary">Create the webhook</button>
       </form>
     </>
@@ -210,30 +222,31 @@ const families: ReadonlyMap<string, readonly string[]> = Map.groupBy(
 
 function Events({ value, picked }: { value: string; picked: readonly string[] }) {
   return (
-    <fieldset>
-      <legend>{labels.events}</legend>
-      <p class="muted">Pick some, or leave all unpicked to use the field below.</p>
-      {[...families].map(([family, types]) => (
-        <details open={types.some((type) => picked.includes(type))}>
-          <summary>
-            <code>{family}</code> <span class="muted">{types.length}</span>
-          </summary>
-          {types.map((type) => (
-            <FormCheckbox
-              name="event"
-              value={type}
-              label={<code>{type}</code>}
-              on={picked.includes(type)}
-            />
-          ))}
-        </details>
-      ))}
+    <FormSection title={labels.events} says="What the endpoint is notified of.">
       <FormField
         name="events"
-        label="Or by name"
+        label="Events by name"
         value={value}
-        hint="Event names or families such as balance.*, separated by spaces; * alone for all."
+        hint="* for all, families such as balance.*, or single events; separated by spaces."
       />
-    </fieldset>
+      <details open={picked.length > 0}>
+        <summary>Pick from the list instead</summary>
+        <div class="fields">
+          {[...families].map(([family, types]) => (
+            <div class="family">
+              <code>{family}</code>
+              {types.map((type) => (
+                <FormCheckbox
+                  name="event"
+                  value={type}
+                  label={<code>{type}</code>}
+                  on={picked.includes(type)}
+                />
+              ))}
+            </div>
+          ))}
+        </div>
+      </details>
+    </FormSection>
   );
 }

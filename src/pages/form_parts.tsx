@@ -71,6 +71,22 @@ export function FormCheckbox({ name, label, on, value = "on", type = "checkbox" 
   );
 }
 
+/** A part of a form: its title and what it is for, beside its fields where there is room. */
+export function FormSection({ title, says, id, children }: {
+  title: string;
+  says?: Child;
+  id?: string;
+  children?: unknown;
+}) {
+  return (
+    <fieldset class="part" id={id}>
+      <legend>{title}</legend>
+      {says === undefined ? null : <p class="hint">{says}</p>}
+      <div>{children}</div>
+    </fieldset>
+  );
+}
+
 /** Hidden fields. */
 export function Hidden({ fields }: { fields: Record<string, string> }) {
   return (

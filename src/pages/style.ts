@@ -73,6 +73,19 @@ label.check input { position: relative; top: 0.15em; }
 fieldset { border: 1px solid var(--line); border-radius: var(--radius); margin: 0 0 1rem;
   padding: 0.75rem 1rem; min-width: 0; }
 legend { padding: 0 0.375rem; margin-left: -0.375rem; }
+fieldset.part { border: 0; border-top: 1px solid var(--line); border-radius: 0; margin: 0;
+  padding: 1.25rem 0 0.5rem; }
+.card form { margin: 0 0 1rem; }
+form > .part:first-of-type { border-top: 0; padding-top: 0; }
+.part > legend { float: left; width: 100%; padding: 0; margin: 0; font-weight: 600; }
+.part > .hint { clear: left; margin: 0.25rem 0 1rem; max-width: 40rem; }
+.part > legend + div { clear: left; padding-top: 0.75rem; }
+@media (min-width: 62rem) {
+  .part { display: grid; grid-template-columns: 15rem minmax(0, 1fr); gap: 0 2.5rem;
+    grid-template-rows: auto 1fr; }
+  .part > .hint { grid-column: 1; } .part > div, .part > legend + div { grid-column: 2;
+    grid-row: 1 / span 2; padding-top: 0; }
+}
 .actions { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; margin: 0 0 1rem;
   max-width: none; }
 .actions form, .actions .field { margin: 0; }

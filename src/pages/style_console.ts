@@ -39,6 +39,7 @@ export const consoleStyle = `
   white-space: nowrap; vertical-align: bottom; }
 code.id { color: var(--muted); font-size: 0.75rem; }
 a.quiet { color: var(--muted); text-decoration: none; } a.quiet:hover { text-decoration: underline; }
+.family { padding: 0.5rem 0; min-width: 0; } .family label { font-size: 0.8125rem; }
 .attention li { padding: 0.125rem 0; } .attention .icon { color: var(--warn); }
 .range { margin: 0; position: relative; } .range[open] { flex-basis: 100%; }
 .range summary { font-size: 0.8125rem; color: var(--muted); font-weight: 400; }

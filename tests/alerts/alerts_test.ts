@@ -65,7 +65,7 @@ Deno.test("alerts: low balances fire once, as event and e-mail, and are resolved
   const [mail] = mails;
   assert.deepEqual(mail?.to, ["owner@my.app"]);
   assert.match(mail?.subject ?? "", /low balance of a user$/);
-  assert.match(mail?.text ?? "", /ada’s balance is 0\.5 USD\.[^]*\/users\/one\?user=ada/);
+  assert.match(mail?.text ?? "", /ada’s balance is \$0\.50\.[^]*\/users\/one\?user=ada/);
   await nextCheck(world);
   assert.equal((await eventsOf(world)).length, 1, "an alert fires once");
   await world.deposit("ada", "5");

@@ -296,7 +296,7 @@ Deno.test("browser: a key is created, shown once and revoked; prices show their 
   await openSection(page, "Pricing");
   await page.getByLabel("Fee per response, USD").fill("0.002");
   await page.getByLabel("Model", { exact: true }).fill("gpt-4o-mini");
-  await page.getByRole("button", { name: "Preview the effect" }).click();
+  await page.getByRole("button", { name: "Review changes" }).click();
   await page.waitForSelector("text=gpt-4o-mini");
   await assertAccessible(page);
   await assertFits(page);

@@ -51,7 +51,7 @@ Deno.test("console: errors of a new key are shown on the form, which keeps the i
         { name: "till", scopes: "money", user: "ada" },
         /‘Only for this user’ requires that chat is the key/,
       ],
-      [{ name: "till" }, /‘It may’ needs at least one/],
+      [{ name: "till" }, /Choose at least one thing/],
       [{ name: "till", scopes: "all" }, /scopes/],
       [{ name: "x".repeat(200), scopes: "chat" }, /name/],
     ] as const
