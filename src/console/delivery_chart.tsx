@@ -1,7 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Deps } from "../deps.ts";
 import { BarChart } from "../pages/chart.tsx";
-import { Stats } from "../pages/parts.tsx";
 import { startOfHour } from "../summaries/hourly_counters.ts";
 import { listLogs } from "../webhooks/logs.ts";
 import type { LogEntry } from "../webhooks/view.ts";
@@ -52,32 +51,39 @@ export function DeliveryChart({ deliveries: { logs, isCut }, now }: {
     const label = new Date(start).toISOString().slice(0, 16).replace("T", " ");
     return { label, tick: label.slice(11), values: counted, figures: counted.map(String) };
   });
+  return (
+    <BarChart
+      id="deliveries"
+      title="Deliveries by hour"
+      says={successOf({ logs, isCut }).says}
+      series={["Delivered", "Failed", "Pending"]}
+      bars={bars}
+      axis={(value) => String(value)}
+      wide
+    />
+  );
+}
+
+/** Returns how many of the newest deliveries succeeded, as figures; none without deliveries. */
+export function deliveryFigures(deliveries: RecentDeliveries) {
+  const { logs, isCut } = deliveries;
+  if (logs.length === 0) return [];
+  const { delivered, ended } = successOf(deliveries);
+  const share = ended === 0 ? "–" : `${Math.round((delivered / ended) * 100)} %`;
+  const which = isCut ? `of the last ${logs.length}` : "in 24 hours";
+  return [
+    { label: "Success rate", value: share, note: which },
+    { label: "Failed", value: String(count(logs, "error")), note: which },
+    { label: "Pending", value: String(count(logs, "pending")), note: which },
+  ];
+}
+
+function successOf({ logs, isCut }: RecentDeliveries) {
   const delivered = count(logs, "success");
   const ended = delivered + count(logs, "error");
-  const share = ended === 0 ? "–" : `${Math.round((delivered / ended) * 100)} %`;
   const which = isCut ? `the last ${logs.length}` : "24 hours";
   const says = `${delivered} of ${ended} ended deliveries of ${which} succeeded.`;
-  return (
-    <>
-      <Stats
-        figures={[
-          { label: "Success rate", value: share, note: says },
-          { label: "Delivered", value: String(delivered) },
-          { label: "Failed", value: String(count(logs, "error")) },
-          { label: "Pending", value: String(count(logs, "pending")) },
-        ]}
-      />
-      <BarChart
-        id="deliveries"
-        title="Deliveries by hour"
-        says={says}
-        series={["Delivered", "Failed", "Pending"]}
-        bars={bars}
-        axis={(value) => String(value)}
-        wide
-      />
-    </>
-  );
+  return { delivered, ended, says };
 }
 
 function count(logs: readonly LogEntry[], status: LogEntry["status"]): number {

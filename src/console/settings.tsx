@@ -11,7 +11,7 @@ import {
   FormSection,
   Hidden,
 } from "../pages/form_parts.tsx";
-import { Card } from "../pages/parts.tsx";
+import { Card, DetailList } from "../pages/parts.tsx";
 import { requestDaysOf } from "../requests/request_log.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
@@ -323,24 +323,21 @@ function About({ project: { id, upstream, stripe, userSource, ownerUserId }, her
 }) {
   return (
     <Card title="Set elsewhere">
-      <ul>
-        <li>
-          Project: <code>{id}</code>, of <code>{ownerUserId}</code>
-        </li>
-        <li>
-          <a href={here("/upstreams")}>Upstream</a>:{" "}
-          {upstream === null ? "the instance’s" : <code>{upstream.url}</code>}
-        </li>
-        <li>
-          <a href={here("/payments")}>Payments</a>: Stripe is{" "}
-          {stripe === null ? "not connected" : "connected"}
-        </li>
-        <li>
-          <a href={here("/pricing")}>Prices</a>, <a href={here("/limits")}>limits</a>,{" "}
-          <a href={here("/messages")}>messages</a>, <a href={here("/alerts")}>alerts</a>
-        </li>
-        <li>Users are named {userSource === "header" ? "only by the header" : "anywhere"}</li>
-      </ul>
+      <DetailList
+        rows={[
+          ["Project", <code>{id}</code>],
+          ["Owner", <code>{ownerUserId}</code>],
+          [
+            "Upstream",
+            <a href={here("/upstreams")}>{upstream === null ? "the instance’s" : upstream.url}</a>,
+          ],
+          [
+            "Payments",
+            <a href={here("/payments")}>Stripe is {stripe === null ? "not " : ""}connected</a>,
+          ],
+          ["Users", userSource === "header" ? "named by the header only" : "named anywhere"],
+        ]}
+      />
     </Card>
   );
 }

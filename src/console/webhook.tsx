@@ -8,8 +8,13 @@ import { deliveryList } from "./deliveries.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { FormSelect, Hidden } from "../pages/form_parts.tsx";
 import { eventTypes } from "../events/catalogue.ts";
-import { DeliveryChart, recentDeliveries } from "./delivery_chart.tsx";
-import { Card, Stats, TimeCell } from "../pages/parts.tsx";
+import {
+  DeliveryChart,
+  deliveryFigures,
+  type RecentDeliveries,
+  recentDeliveries,
+} from "./delivery_chart.tsx";
+import { Card, DetailList, Stats, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { HealthBadge } from "./webhooks.tsx";
 
@@ -26,28 +31,28 @@ export function webhookPage(guard: ConsoleGuard, services: ConsoleDeps): Handler
       : await redelivery.job(project.id, checkId(jobId, "redelivery"));
     const address = here(`/webhooks/${id}`);
     const recent = await recentDeliveries(deps, project.id, id);
+    const state = dispatcher.stateOf(id);
+    const now = deps.clock.now();
     return page(
       "Webhook",
       <>
-        <p>
-          <code>{subscription.url}</code>
-        </p>
         {job === null ? null : <Progress job={job} />}
-        <Figures
-          subscription={subscription}
-          state={dispatcher.stateOf(id)}
-          now={deps.clock.now()}
-        />
-        <About subscription={subscription} />
-        <Actions visit={visit} subscription={subscription} formId={deps.id("form")} />
-        {subscription.isActive
-          ? <TestEvent action={here(`/webhooks/${id}/test`)} formId={deps.id("form")} />
-          : null}
-        <DeliveryChart deliveries={recent} now={deps.clock.now()} />
+        <Figures {...{ subscription, state, now, recent }} />
+        <DeliveryChart deliveries={recent} now={now} />
+        <div class="cards">
+          <About subscription={subscription} />
+          {subscription.isActive
+            ? <TestEvent action={here(`/webhooks/${id}/test`)} formId={deps.id("form")} />
+            : null}
+        </div>
         <h2>Deliveries</h2>
         {await deliveryList(services, visit, { address, subscriptionId: id })}
       </>,
-      { section: "/webhooks" },
+      {
+        section: "/webhooks",
+        note: <code>{subscription.url}</code>,
+        actions: <Actions visit={visit} subscription={subscription} formId={deps.id("form")} />,
+      },
     );
   });
 }
@@ -84,15 +89,16 @@ function TestEvent({ action, formId }: { action: string; formId: string }) {
   );
 }
 
-function Figures({ subscription, state: { running, openUntil }, now }: {
+function Figures({ subscription, state: { running, openUntil }, now, recent }: {
   subscription: SubscriptionView;
   state: EndpointStatus;
   now: number;
+  recent: RecentDeliveries;
 }) {
   const { isActive, consecutiveFailures, lastDeliveredAt } = subscription;
   const held = !isActive ? "nothing is sent" : openUntil === null ? "deliveries are sent" : (
     <>
-      it keeps failing: nothing is sent until <TimeCell at={openUntil} />
+      nothing is sent until <TimeCell at={openUntil} />
     </>
   );
   return (
@@ -103,13 +109,13 @@ function Figures({ subscription, state: { running, openUntil }, now }: {
           value: <HealthBadge subscription={subscription} openUntil={openUntil} now={now} />,
           note: held,
         },
+        ...deliveryFigures(recent),
         {
           label: "Consecutive failures",
           value: String(consecutiveFailures),
-          note: "counted in attempts",
+          note: running === 0 ? "attempts" : `attempts; ${running} in progress`,
         },
         { label: "Last delivered", value: <TimeCell at={lastDeliveredAt} /> },
-        { label: "In progress", value: String(running) },
       ]}
     />
   );
@@ -119,25 +125,25 @@ function About({ subscription }: { subscription: SubscriptionView }) {
   const { id, events, description, secretSuffix, customHeaders, createdAt, createdBy } =
     subscription;
   const headers = Object.keys(customHeaders ?? {});
+  const names = events.flatMap((name) => [<code>{name}</code>, " "]);
   return (
-    <ul>
-      {description === undefined ? null : <li>{description}</li>}
-      <li>
-        <code>{id}</code>, created <TimeCell at={createdAt} /> by <code>{createdBy}</code>
-      </li>
-      <li>
-        Events: {events.map((name) => (
-          <>
-            <code>{name}</code>
-            {" "}
-          </>
-        ))}
-      </li>
-      <li>
-        Secret ends in <code>…{secretSuffix}</code>
-      </li>
-      {headers.length === 0 ? null : <li>Custom headers: {headers.join(", ")}</li>}
-    </ul>
+    <Card title="Details">
+      <DetailList
+        rows={[
+          ...(description === undefined ? [] : [["Description", description] as const]),
+          ["Events", <>{names}</>],
+          ["Id", <code>{id}</code>],
+          ["Secret", <code>…{secretSuffix}</code>],
+          ...(headers.length === 0 ? [] : [["Headers", headers.join(", ")] as const]),
+          [
+            "Created",
+            <>
+              <TimeCell at={createdAt} /> by <code>{createdBy}</code>
+            </>,
+          ],
+        ]}
+      />
+    </Card>
   );
 }
 
@@ -154,7 +160,7 @@ function Actions({ visit: { here }, subscription: { id, isActive }, formId }: {
     </form>
   );
   return (
-    <div class="actions">
+    <>
       {isActive ? null : send("enable", "Activate again")}
       <a class="button" href={at("rotate")}>Rotate the secret…</a>
       {isActive
@@ -165,6 +171,6 @@ function Actions({ visit: { here }, subscription: { id, isActive }, formId }: {
           </>
         )
         : null}
-    </div>
+    </>
   );
 }

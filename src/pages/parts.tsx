@@ -91,6 +91,20 @@ export function Stats({ figures }: { figures: { label: string; value: Child; not
   );
 }
 
+/** Names and values below each other: what something is and consists of. */
+export function DetailList({ rows }: { rows: readonly (readonly [name: string, value: Child])[] }) {
+  return (
+    <dl class="details">
+      {rows.map(([name, value]) => (
+        <div>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 /**
  * A column of a table: its title, or one whose cells are figures. On a phone the `lead` column
  * stands beside the name of its row, and the others below.

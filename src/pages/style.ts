@@ -147,6 +147,10 @@ const parts = `
 .stats dd time { font-size: 1rem; white-space: normal; }
 .stats dd.note { font-size: 0.8125rem; font-weight: 400; color: var(--muted);
   letter-spacing: 0; }
+.details { margin: 0; max-width: none; }
+.details > div { display: grid; grid-template-columns: 8rem minmax(0, 1fr); gap: 0 1rem;
+  padding: 0.3125rem 0; }
+.details dt { color: var(--muted); } .details dd { margin: 0; overflow-wrap: anywhere; }
 nav:has(> .tabs) { margin: 0 0 1rem; } .page > header nav:has(> .tabs) { margin: 0; }
 .tabs { display: flex; flex-wrap: wrap; gap: 0.125rem; list-style: none; padding: 0.1875rem;
   margin: 0; width: fit-content; max-width: 100%; border-radius: var(--radius);
@@ -188,6 +192,8 @@ table.dense tbody th { min-width: 5rem; }
 table.dense tr > :first-child { padding-left: 1.25rem; }
 table.dense tr > :last-child { padding-right: 1.25rem; }
 table.inputs td { padding: 0.25rem 0.375rem; border: 0; }
+table.inputs tr > :first-child { padding-left: 0; } table.inputs caption { padding-left: 0; }
+.page > form > .table { overflow-x: auto; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
   white-space: nowrap; }
 table.inputs tr:hover > * { background: none; }
