@@ -168,7 +168,7 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
       caption="Newest first"
       columns={[
         "Time",
-        "Outcome",
+        { title: "Outcome", bare: true },
         "User",
         "Model",
         "Key",

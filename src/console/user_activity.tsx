@@ -63,11 +63,11 @@ function Activities({ visit, lines }: { visit: ProjectVisit; lines: readonly Act
       caption="Every entry of this user"
       columns={[
         "Time",
-        "What",
-        "Details",
+        { title: "What", bare: true },
+        { title: "Details", bare: true },
         { title: "Amount", number: true, lead: true },
         { title: "Balance after", number: true },
-        "Action",
+        { title: "Action", bare: true },
       ]}
       rows={lines.map(({ entry, left }) => [
         <TimeCell at={entry.createdAt} />,

@@ -33,8 +33,14 @@ export interface Bar {
 }
 
 /** `left` is the minimum, and grows with the labels of the axis. */
-const narrowSize = { width: 440, height: 200, left: 46, right: 4, top: 18, bottom: 22 };
-const wideSize = { ...narrowSize, width: 1_000, height: 260 };
+const margins = { left: 46, right: 4, top: 18, bottom: 22 };
+const sizes = {
+  narrow: { ...margins, width: 440, height: 200 },
+  wide: { ...margins, width: 1_000, height: 260 },
+  /** In place of a wide one on a phone, where its texts would be too small to read. */
+  phone: { ...margins, width: 340, height: 200 },
+};
+type ChartSize = keyof typeof sizes;
 /** The width of a digit in the widest usual system font at 12 pixels; regular and bold. */
 const charWidth = { regular: 8, bold: 9 };
 const labelsMax = 7;
@@ -46,7 +52,6 @@ const ticksMax = 4;
  */
 export function BarChart(view: BarChartView) {
   const { id, title, says, series, bars, before } = view;
-  const { width, height } = view.wide ? wideSize : narrowSize;
   return (
     <figure>
       <figcaption>
@@ -55,16 +60,15 @@ export function BarChart(view: BarChartView) {
           ? <Legend id={id} series={series} before={before?.name} />
           : null}
       </figcaption>
-      <svg
-        viewBox={`0 0 ${width} ${height}`}
-        role={bars.some(({ href }) => href) ? "group" : "img"}
-        aria-labelledby={`${id}-title ${id}-says`}
-      >
-        <title id={`${id}-title`}>{title}</title>
-        <desc id={`${id}-says`}>{says}</desc>
-        <Patterns id={id} />
-        <Plot {...view} />
-      </svg>
+      <Patterns id={id} />
+      {view.wide
+        ? (
+          <>
+            <Drawing {...view} size="wide" />
+            <Drawing {...view} size="phone" />
+          </>
+        )
+        : <Drawing {...view} size="narrow" />}
       <details>
         <summary>Data for “{title}”</summary>
         <Table
@@ -84,8 +88,26 @@ export function BarChart(view: BarChartView) {
   );
 }
 
-function Plot({ id, bars, axis, wide, before }: BarChartView) {
-  const size = wide ? wideSize : narrowSize;
+function Drawing({ size, ...view }: BarChartView & { size: ChartSize }) {
+  const { width, height } = sizes[size];
+  const id = size === "phone" ? `${view.id}-phone` : view.id;
+  return (
+    <svg
+      class={size}
+      viewBox={`0 0 ${width} ${height}`}
+      role={view.bars.some(({ href }) => href) ? "group" : "img"}
+      aria-labelledby={`${id}-title ${id}-says`}
+    >
+      <title id={`${id}-title`}>{view.title}</title>
+      <desc id={`${id}-says`}>{view.says}</desc>
+      <Plot {...view} size={size} />
+    </svg>
+  );
+}
+
+function Plot({ id, bars, axis, before, size: named }: BarChartView & { size: ChartSize }) {
+  const size = sizes[named];
+  const wide = named === "wide";
   const heights = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0));
   const highest = Math.max(...heights, ...before?.values ?? []);
   const y = scaleLinear([0, highest || 1], [size.height - size.bottom, size.top]).nice(ticksMax);
@@ -208,7 +230,7 @@ const fillOf = (id: string, series: number) =>
 /** Hatched in two directions, to be distinguishable without colors. */
 function Patterns({ id }: { id: string }) {
   return (
-    <defs>
+    <svg class="patterns" width="0" height="0" aria-hidden="true">
       {[1, 2].map((series) => (
         <pattern
           id={`${id}-pattern-${series}`}
@@ -220,7 +242,7 @@ function Patterns({ id }: { id: string }) {
           <line x1="0" y1="0" x2="0" y2="5" stroke={colours[series]} stroke-width="4" />
         </pattern>
       ))}
-    </defs>
+    </svg>
   );
 }
 

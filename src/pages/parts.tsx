@@ -107,9 +107,9 @@ export function DetailList({ rows }: { rows: readonly (readonly [name: string, v
 
 /**
  * A column of a table: its title, or one whose cells are figures. On a phone the `lead` column
- * stands beside the name of its row, and the others below.
+ * stands beside the name of its row, and the others below with their titles, or `bare` without.
  */
-export type Column = string | { title: string; number?: true; lead?: true };
+export type Column = string | { title: string; number?: true; lead?: true; bare?: true };
 
 /** From so many columns on, a table is set closer. */
 const denseColumns = 9;
@@ -126,8 +126,8 @@ export function Table({ caption, columns, rows, empty }: {
 }) {
   if (rows.length === 0) return typeof empty === "string" ? <p class="muted">{empty}</p> : empty;
   const details = columns.map((column) => typeof column === "string" ? { title: column } : column);
-  const classOf = ({ number, lead }: { number?: true; lead?: true }) =>
-    [number && "number", lead && "lead"].filter(Boolean).join(" ") || undefined;
+  const classOf = ({ number, lead, bare }: Exclude<Column, string>) =>
+    [number && "number", lead && "lead", bare && "bare"].filter(Boolean).join(" ") || undefined;
   return (
     <div class="table stacks" role="region" aria-label={caption} tabindex={0}>
       <table class={columns.length >= denseColumns ? "dense" : undefined}>

@@ -165,7 +165,9 @@ nav:has(> .tabs) { margin: 0 0 1rem; } .page > header nav:has(> .tabs) { margin:
 .empty p { margin: 0 auto 1rem; max-width: 30rem; } .empty .icon { width: 1.5rem; height: 1.5rem; }
 .pager { display: flex; gap: 0.5rem; margin: 0.75rem 0 0; }
 .copy { position: relative; } .copy > button { position: absolute; right: 0.5rem; top: 0.5rem; }
-.inline-copy { display: inline-flex; align-items: center; gap: 0.375rem; max-width: 100%; }
+.inline-copy { display: inline-flex; flex-wrap: wrap; align-items: center; gap: 0.375rem;
+  max-width: 100%; }
+.inline-copy button { flex: none; } .inline-copy code { min-width: 0; }
 .changes, .plain-list { list-style: none; margin: 0; padding: 0; }
 .exact { color: var(--muted); font-variant-numeric: tabular-nums; font-size: 0.8125rem; }
 `;
@@ -213,10 +215,11 @@ table.inputs input { width: 7rem; } table.inputs td:first-child input { width: 1
   .stacks tbody tr:hover > * { background: none; }
   .stacks tr > th[scope="row"] { grid-column: 1; grid-row: 1; overflow-wrap: anywhere; }
   .stacks tr > td.lead { grid-column: 2; grid-row: 1; font-weight: 600; }
-  .stacks tr > td:not(.lead) { display: flex; justify-content: space-between; gap: 1rem;
-    font-size: 0.8125rem; text-align: right; white-space: normal; }
-  .stacks td:not(.lead)::before { content: attr(data-label); color: var(--muted);
-    text-align: left; flex: none; }
+  .stacks tr > td:not(.lead) { display: flow-root; font-size: 0.8125rem; text-align: right;
+    white-space: normal; }
+  .stacks td:not(.lead)::before { content: attr(data-label); color: var(--muted); float: left;
+    margin-right: 1rem; }
+  .stacks tr > td.bare { text-align: left; } .stacks td.bare::before { content: none; }
   .stacks td:empty { display: none; }
   .stacks td code { white-space: normal; }
 }
@@ -232,6 +235,10 @@ figure { margin: 0 0 1.25rem; min-width: 0; background: var(--surface);
 figcaption { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; justify-content: space-between;
   align-items: baseline; margin-bottom: 0.5rem; }
 figure > svg { display: block; width: 100%; height: auto; }
+figure > svg.patterns { position: absolute; width: 0; height: 0; }
+figure > svg.phone { display: none; }
+@media (max-width: 40rem) { figure > svg.wide { display: none; }
+  figure > svg.phone { display: block; } }
 figure text { font: 11px var(--font); fill: var(--muted); font-variant-numeric: tabular-nums; }
 figure text.peak { font-weight: 600; fill: var(--text); }
 figure details { margin: 0.5rem 0 0; }

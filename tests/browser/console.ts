@@ -149,7 +149,7 @@ Deno.test("browser: no figure of a chart is cut off, however small, large or lon
           return x < 0 || x + width > text.ownerSVGElement.viewBox.baseVal.width;
         }).map((text) => text.textContent)`);
       assert.deepEqual(cut, [], `${amount} ${currency}`);
-      assert.equal(await page.locator("figure:first-of-type text.peak").count(), 1);
+      assert.equal(await page.locator("figure:first-of-type .wide text.peak").count(), 1);
     }
     await picture(page, `console-chart-${currency}-${amount}`, false);
   }

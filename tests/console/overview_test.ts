@@ -33,8 +33,8 @@ Deno.test("console: the overview equals the entries, by model, user and reason",
   assert.match(text, /insufficient_funds 1/);
   assert.match(text, /2026-01-01 00:00 \$0\.0036/);
   assert.match(text, /2026-01-01 02:00 \$1\.00/);
-  const charts = html.match(/<svg[^>]*role="img"[^>]*aria-labelledby="(\w+)-title \1-says"/g);
-  assert.equal(charts?.length, 1);
+  const charts = html.match(/<svg[^>]*role="img"[^>]*aria-labelledby="([\w-]+)-title \1-says"/g);
+  assert.equal(charts?.length, 2, "one for a desk, one for a phone");
   assert.match(html, /<desc id="charged-says">1\.0048 usd were charged in the last 24 hours/);
 });
 
@@ -94,7 +94,8 @@ Deno.test("console: a chart of one day is labelled with hours, longer ones with 
   const owner = await signedIn(world);
   for (const days of [1, 7, 30, 90]) {
     const { html } = await owner.get(`?days=${days}`);
-    const [, chart = ""] = /<figure>.*?<svg viewBox="0 0 1000(.*?)<\/svg>/s.exec(html) ?? [];
+    const [, chart = ""] =
+      /<figure>.*?<svg class="wide" viewBox="0 0 1000(.*?)<\/svg>/s.exec(html) ?? [];
     const ticks = [...chart.matchAll(/>(\d\d[:-]\d\d)<\/text>/g)].map(([, tick = ""]) => tick);
     assert.ok(ticks.length >= 5 && new Set(ticks).size >= 5, `${days}: ${ticks}`);
     assert.ok(ticks.every((tick) => tick.includes(days === 1 ? ":" : "-")), `${days}: ${ticks}`);
