@@ -135,7 +135,7 @@ function ActivityTable({ visit, activities, isFiltered }: {
         { title: "Balance after", number: true },
       ]}
       rows={activities.map(({ entry }) => [
-        <TimeCell at={entry.createdAt} />,
+        <TimeCell at={entry.createdAt} as="stamp" />,
         kindLabels[entry.kind],
         <a href={`${addressOf(visit, entry.user)}#${entry.id}`}>
           <bdi>{entry.user}</bdi>

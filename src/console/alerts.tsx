@@ -17,7 +17,7 @@ const labels = {
   "alerts.emails": "E-mail addresses",
   "alerts.webhookFailing.afterMinutes": "For at least, minutes",
   "alerts.errorRate.percent": "At least, percent",
-  "alerts.errorRate.calls": "Of at least so many requests",
+  "alerts.errorRate.calls": "Minimum requests",
   "alerts.userBalance.below": "A user’s balance is below",
   "alerts.totalBalance.below": "The sum of all balances is below",
 };
@@ -208,7 +208,7 @@ function Conditions({ values, project }: { values: Values; project: Project }) {
   return (
     <>
       <FormSection title="Money" says="Payments that are missing, and models that cost too much.">
-        {check("paymentNotBooked", "A payment was reported, and is not booked")}
+        {check("paymentNotBooked", "A payment was received, but not credited")}
         {check("negativeMargin", "A model cost more in 24 hours than was charged for it")}
       </FormSection>
       <FormSection title="Webhooks" says="An endpoint that does not accept deliveries.">

@@ -98,7 +98,7 @@ function Trail({ visit, trail: { actions, nextCursor }, keys, address, here }: T
         caption="Newest first"
         columns={["Time", { title: "What", lead: true }, "Changes", "From"]}
         rows={actions.map((row) => [
-          <TimeCell at={row.at} />,
+          <TimeCell at={row.at} as="stamp" />,
           <>
             {auditActor(row)} {auditWords(row, here)}.
           </>,

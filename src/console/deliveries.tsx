@@ -9,6 +9,11 @@ import type { ConsoleDeps } from "./console_deps.ts";
 
 const perPage = 25;
 const statuses: readonly DeliveryStatus[] = ["pending", "success", "error"];
+const statusTitles: Readonly<Record<DeliveryStatus, string>> = {
+  pending: "Pending",
+  success: "Delivered",
+  error: "Failed",
+};
 
 /** All deliveries of a project. */
 export function deliveriesPage(guard: ConsoleGuard, services: ConsoleDeps): Handler {
@@ -35,7 +40,7 @@ export async function deliveryList(
   });
   const shown = status === null ? address : `${address}?status=${status}`;
   const tabs = [null, ...statuses].map((each) => ({
-    title: each ?? "all",
+    title: each === null ? "All" : statusTitles[each],
     href: each === null ? address : `${address}?status=${each}`,
     shown: each === status,
   }));
@@ -57,7 +62,7 @@ export async function deliveryList(
 /** A delivery's status as a word and a color. */
 export function Status({ status }: { status: DeliveryStatus }) {
   const tone = status === "success" ? "good" : status === "error" ? "bad" : "late";
-  return <Badge tone={tone}>{status}</Badge>;
+  return <Badge tone={tone}>{statusTitles[status]}</Badge>;
 }
 
 function Deliveries({ logs, here, isWhole }: {
@@ -68,7 +73,7 @@ function Deliveries({ logs, here, isWhole }: {
 }) {
   return (
     <Table
-      caption="Newest first; times in UTC"
+      caption="Newest first"
       columns={[
         "When",
         "Event",
@@ -80,13 +85,14 @@ function Deliveries({ logs, here, isWhole }: {
       ]}
       rows={logs.map((entry) => [
         <a href={here(`/deliveries/${entry.id}`)}>
-          <TimeCell at={entry.createdAt} />
+          <TimeCell at={entry.createdAt} as="stamp" />
         </a>,
         <code>{entry.event?.type ?? "no longer stored"}</code>,
         <Status status={entry.status} />,
         entry.attempts,
         entry.responseCode ?? "none",
-        entry.error ?? "",
+        // The response says the same.
+        entry.error === `status ${entry.responseCode}` ? "" : entry.error ?? "",
         entry.nextRetryAt === null ? "" : <TimeCell at={entry.nextRetryAt} />,
       ])}
       empty={isWhole ? "No deliveries yet." : "No deliveries with this status."}

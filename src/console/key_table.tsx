@@ -67,8 +67,8 @@ export function KeyTable({ keys, uses, now, visit: { here, project: { currency }
 
 /** How far back the use of keys was looked at. */
 function usesRead({ since }: KeyUses): string {
-  if (since === null) return "Use is of all requests in the log.";
-  return `Use is of the requests since ${new Date(since).toISOString().slice(0, 16)} UTC.`;
+  if (since === null) return "Usage covers the log of requests.";
+  return `Usage covers the requests since ${new Date(since).toISOString().slice(0, 16)} UTC.`;
 }
 
 function KeyLastUsed({ use }: { use: KeyUse | undefined }) {

@@ -32,7 +32,7 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
     return visit.page("API keys", page, {
       section,
       problem,
-      actions: <a class="button primary" href="#new">Create a key</a>,
+      actions: <a class="button" href="#new">Create a key</a>,
     });
   }
 

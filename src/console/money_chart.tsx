@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { type Amount, formatAmount } from "../base/money.ts";
+import { type Amount, formatAmount, toAmount } from "../base/money.ts";
+import { formatShort } from "../base/money_text.ts";
 import { BarChart } from "../pages/chart.tsx";
 import { MoneyCell } from "../pages/parts.tsx";
 import type { ProjectVisit } from "./guard.tsx";
@@ -30,12 +31,6 @@ export function MoneyChart({ visit, period, title, says, amounts, before = [], z
     to: period.from,
     stepMs: period.stepMs,
   });
-  const price = new Intl.NumberFormat("en-US", {
-    style: "currency",
-    currency: currency.toUpperCase(),
-    notation: "compact",
-    maximumSignificantDigits: 3,
-  });
   const linkOf = (start: number): { href?: string } =>
     period.stepMs < 2 * hourMs
       ? {}
@@ -56,15 +51,32 @@ export function MoneyChart({ visit, period, title, says, amounts, before = [], z
         figures: [<MoneyCell amount={amount} currency={currency} />],
         ...linkOf(start),
       }))}
-      axis={(value) => price.format(value)}
+      axis={(value) => axisText(value, currency)}
     />
   );
 }
 
-/** Below the bars is the hour for up to two days, and the month and day for longer periods. */
+/** An amount as short as an axis needs it: `$0`, `$0.50`, `$0.0060`, `$1.2K`. */
+function axisText(value: number, currency: string): string {
+  if (value !== 0 && value < 1_000) {
+    const amount = toAmount(BigInt(Math.round(value * 1e9)));
+    return formatShort(amount, currency, { rounding: "halfEven" });
+  }
+  const style = { style: "currency", currency, notation: "compact" } as const;
+  return new Intl.NumberFormat("en-US", { ...style, maximumSignificantDigits: 3 }).format(value);
+}
+
+const dayMs = 24 * hourMs;
+const dayName = new Intl.DateTimeFormat("en-US", {
+  month: "short",
+  day: "numeric",
+  timeZone: "UTC",
+});
+
+/** Below the bars is the hour for up to two days, and each day once for longer periods. */
 function namesOf(start: number, { stepMs, from, to }: Period): { label: string; tick: string } {
-  const dayMs = 24 * hourMs;
   const [date = "", time = ""] = stamp(start).split("T");
   const label = stepMs < dayMs ? `${date} ${time}` : date;
-  return { label, tick: to - from > 2 * dayMs ? date.slice(5) : time };
+  if (to - from <= 2 * dayMs) return { label, tick: time };
+  return { label, tick: time === "00:00" ? dayName.format(start) : "" };
 }

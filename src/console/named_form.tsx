@@ -100,14 +100,18 @@ function NamedForm({ visit: { here, project }, of, known, values, problem }: For
         <Fields project={project} known={known} values={values} />
         <p class="actions">
           <button type="submit" class="primary">Save</button>
-          {known === null
-            ? null
-            : (
-              <button type="submit" name="action" value="remove" class="danger" formnovalidate>
-                Remove
-              </button>
-            )}
           <a class="button" href={here(section)}>Cancel</a>
+          {known === null ? null : (
+            <button
+              type="submit"
+              name="action"
+              value="remove"
+              class="plain bad last"
+              formnovalidate
+            >
+              Remove
+            </button>
+          )}
         </p>
       </form>
     </>

@@ -140,7 +140,7 @@ export function NewKeyForm({ problem, form, formId, visit: { here, project: { cu
                   {scopeLabels[scope]} <span class="muted">{scope}</span>
                 </>
               }
-              on={problem === null ? scope !== "owner" : form.getAll("scopes").includes(scope)}
+              on={problem === null ? scope === "chat" : form.getAll("scopes").includes(scope)}
             />
           ))}
         </FormSection>

@@ -139,7 +139,10 @@ function NewProjectForm({ visit: { at }, problem, form, formId }: {
               name="mode"
               label="Balances"
               value={value("mode")}
-              options={[["default", "Of this project"], ["shared", "Shared wallets"]]}
+              options={[["default", "In this project"], [
+                "shared",
+                "In wallets, shared with other projects",
+              ]]}
               hint="It cannot be changed later."
             />
           </div>
@@ -196,7 +199,7 @@ function ConnectionFields({ form }: { form: URLSearchParams }) {
           name="stripeKey"
           label={labels["stripe.secretKey"]}
           type="password"
-          hint="Begins with sk_. Empty: connect payments later."
+          hint="Begins with sk_ or rk_. Empty: connect payments later."
         />
         <FormField
           name="stripeWebhook"

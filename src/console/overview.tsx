@@ -6,6 +6,7 @@ import { readUserStats, type UserStats } from "../ledger/user_stats.ts";
 import { MoneyCell, Stats } from "../pages/parts.tsx";
 import type { ApiKey } from "../projects/schema.ts";
 import { readSummary, type Summary } from "../summaries/summary.ts";
+import { type RanOut, readRanOut } from "../requests/ran_out.ts";
 import { readTopSpenders, type TopSpender } from "../summaries/top_users.ts";
 import { Attention, attentionOf } from "./attention.tsx";
 import { FirstSteps, stepsOf } from "./first_steps.tsx";
@@ -30,6 +31,8 @@ export interface OverviewView {
   /** Of the period, the highest spending first. */
   topSpenders: readonly TopSpender[];
   keys: readonly ApiKey[];
+  /** Who was refused for lack of money, the last first. */
+  ranOut: readonly RanOut[];
 }
 
 /** What a project earned, what it cost and what needs a hand, in a period. */
@@ -50,7 +53,9 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
       readTopSpenders(kv, project.id, period),
       services.admin.keys(project.id),
     ]);
-    const view = { visit, period, summary, before, users, topSpenders, keys };
+    await services.requestLog.flush();
+    const ranOut = await readRanOut(kv, project.id, period);
+    const view = { visit, period, summary, before, users, topSpenders, keys, ranOut };
     const steps = await stepsOf(services, visit, summary);
     const attention = await attentionOf(services, view);
     return page(

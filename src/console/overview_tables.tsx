@@ -1,9 +1,10 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
-import type { Amount } from "../base/money.ts";
+import type { Child } from "@hono/hono/jsx";
+import { type Amount, toAmount } from "../base/money.ts";
 import { Share } from "../pages/chart.tsx";
-import { Card, type Column, EmptyState, MoneyCell, Table } from "../pages/parts.tsx";
-import type { ReasonCount } from "../summaries/summary.ts";
+import { Card, type Column, EmptyState, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
+import type { CallTotals, ReasonCount, SummaryTotals } from "../summaries/summary.ts";
 import { chargedAmount } from "./timeline.ts";
 import { headingOf } from "./period.ts";
 import type { OverviewView } from "./overview.tsx";
@@ -12,15 +13,26 @@ import { UserLink } from "./user_link.tsx";
 const listed = 8;
 const count = (value: number) => value.toLocaleString("en-US");
 
-/** Cost, margin, errors and times of each model. */
-export function ModelTable({ visit, summary: { models, calls } }: OverviewView) {
+/** Cost, margin, errors and times of each model, and what was charged besides. */
+export function ModelTable({ visit, period, summary: { totals, models, calls } }: OverviewView) {
   const { project: { currency }, here } = visit;
-  const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
-  const most = models[0]?.cost ?? 0n;
+  const revenue = chargedAmount(totals);
+  const other = models.reduce<bigint>((left, { cost }) => left - cost, revenue);
+  const rows = models.map((model) => {
+    const query = new URLSearchParams({ model: model.model });
+    const link = <a href={here(`?${period.query}&${query}`)}>{model.model}</a>;
+    return modelRow({ link, model, call: calls.get(model.model), revenue, currency });
+  });
+  const others = [
+    <a href={here("/activity?kind=charge")}>Other charges</a>,
+    ...Array<string>(6).fill("–"),
+    <MoneyCell amount={toAmount(other)} currency={currency} />,
+    <Share part={shareOf(other, revenue)} />,
+  ];
   return (
-    <Card title="Models" note="By what was charged">
+    <Card title="Models" note="Highest revenue first">
       <Table
-        caption="Models of the period, the one with the highest revenue first"
+        caption={headingOf(period)}
         columns={[
           "Model",
           { title: "Requests", number: true },
@@ -30,31 +42,9 @@ export function ModelTable({ visit, summary: { models, calls } }: OverviewView) 
           { title: "Upstream cost", number: true },
           { title: "Margin", number: true },
           { title: "Revenue", number: true, lead: true },
-          "Share",
+          "Share of revenue",
         ]}
-        rows={models.map((totals) => {
-          const call = calls.get(totals.model);
-          const query = new URLSearchParams({ model: totals.model });
-          return [
-            <a href={here(`/requests?${query}`)}>{totals.model}</a>,
-            count(totals.requests),
-            call && call.calls > 0 ? `${((call.failed / call.calls) * 100).toFixed(1)} %` : "0.0 %",
-            call?.firstTokenMs
-              ? (
-                <span title={`95 %: ${timeText(call.firstTokenMs.most)}`}>
-                  {timeText(call.firstTokenMs.half)}
-                </span>
-              )
-              : "–",
-            `${count(inputTokensOf(totals))} / ${count(outputTokensOf(totals))}`,
-            totals.upstreamCost > 0n ? money(totals.upstreamCost) : "–",
-            totals.upstreamCost > 0n
-              ? <span class={totals.margin < 0n ? "bad" : ""}>{money(totals.margin)}</span>
-              : "–",
-            money(totals.cost),
-            <Share part={shareOf(totals.cost, most)} />,
-          ];
-        })}
+        rows={other > 0n && models.length > 0 ? [...rows, others] : rows}
         empty={
           <EmptyState icon="requests" title="No responses in this period">
             <p>Models appear here with their cost, margin, errors and times.</p>
@@ -63,6 +53,35 @@ export function ModelTable({ visit, summary: { models, calls } }: OverviewView) 
       />
     </Card>
   );
+}
+
+function modelRow({ link, model, call, revenue, currency }: {
+  link: Child;
+  model: SummaryTotals;
+  call: CallTotals | undefined;
+  revenue: Amount;
+  currency: string;
+}): Child[] {
+  const { requests, cost, upstreamCost, margin } = model;
+  const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
+  const failed = call && call.calls > 0 ? (call.failed / call.calls) * 100 : 0;
+  return [
+    link,
+    count(requests),
+    `${failed.toFixed(1)} %`,
+    call?.firstTokenMs
+      ? (
+        <span title={`95 %: ${timeText(call.firstTokenMs.most)}`}>
+          {timeText(call.firstTokenMs.half)}
+        </span>
+      )
+      : "–",
+    `${count(inputTokensOf(model))} / ${count(outputTokensOf(model))}`,
+    upstreamCost > 0n ? money(upstreamCost) : "–",
+    upstreamCost > 0n ? <span class={margin < 0n ? "bad" : ""}>{money(margin)}</span> : "–",
+    money(cost),
+    <Share part={shareOf(cost, revenue)} />,
+  ];
 }
 
 /** The upper bound of the class that a time is in. */
@@ -74,29 +93,47 @@ function timeText(ms: number): string {
 const shareOf = (part: bigint, whole: bigint) =>
   whole === 0n ? 0 : Number((part * 1000n) / whole) / 1000;
 
-/** Who is about to run out, and who spends most. */
-export function UserTables({ visit, period, users, summary, topSpenders }: OverviewView) {
+/** Who has run out, who is about to, and who spends most. */
+export function UserTables(
+  { visit, period, users, summary, topSpenders, ranOut }: OverviewView,
+) {
   const { project: { currency }, here } = visit;
   const revenue = chargedAmount(summary.totals);
   const link = (user: string) => <UserLink visit={visit} user={user} />;
+  const refused = new URLSearchParams({ outcome: "refused", reason: "insufficient_funds" });
   return (
     <div class="cards">
-      {users === null ? null : (
-        <Card
-          title="About to run out"
-          note={<a href={here("/users?order=low")}>All</a>}
-        >
-          <Table
-            caption="Lowest balance first, of those active in 30 days"
-            columns={["User", { title: "Balance", number: true, lead: true }]}
-            rows={users.first.low.slice(0, listed).map(({ user, balance }) => [
-              link(user),
-              <MoneyCell amount={balance} currency={currency} balance />,
-            ])}
-            empty="No user was active in 30 days."
-          />
-        </Card>
-      )}
+      <Card title="Ran out of credit" note={<a href={here(`/requests?${refused}`)}>All</a>}>
+        <Table
+          caption="Refused for lack of money, the last first"
+          columns={[
+            "User",
+            { title: "Requests", number: true },
+            { title: "Last", lead: true },
+          ]}
+          rows={ranOut.slice(0, listed).map(({ user, requests, lastAt }) => [
+            link(user),
+            count(requests),
+            <TimeCell at={lastAt} />,
+          ])}
+          empty="No user was refused for lack of money in this period."
+        />
+      </Card>
+      {users === null
+        ? null
+        : (
+          <Card title="Lowest balances" note={<a href={here("/users?order=low")}>All</a>}>
+            <Table
+              caption="Of users who were active in 30 days"
+              columns={["User", { title: "Balance", number: true, lead: true }]}
+              rows={users.first.low.slice(0, listed).map(({ user, balance }) => [
+                link(user),
+                <MoneyCell amount={balance} currency={currency} balance />,
+              ])}
+              empty="No user was active in 30 days."
+            />
+          </Card>
+        )}
       <Card title="Top spenders" note={<a href={here("/users?order=spent")}>All</a>}>
         <Table
           caption={headingOf(period)}

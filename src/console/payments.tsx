@@ -78,6 +78,8 @@ function Payments({ visit, kind, webhookUrl, problem }: {
                 The top-up page leads to your own checkout: <code>{checkoutUrl}</code>.
               </>
             )
+            : kind === "none"
+            ? "Users cannot pay yet. Connect Stripe, or set your own checkout."
             : "Links lead to the top-up page of this server."}{"  "}
           <a href={here("/settings")}>Change the addresses and the amounts</a>
         </p>
@@ -113,7 +115,7 @@ function StripeCard({ project, here, webhookUrl, problem }: {
           name="secretKey"
           label={labels.secretKey}
           type="password"
-          hint="Begins with sk_ or rk_. A restricted key may write checkout sessions and webhook endpoints, and read events."
+          hint="Begins with sk_ or rk_. A restricted key needs: write Checkout Sessions and Webhook Endpoints, read Events."
           required
         />
         <button type="submit" class="primary">

@@ -144,8 +144,8 @@ function Pricing({ visit: { project, here }, form, sample, seen, problem, date }
         <h2>Your own prices</h2>
         <p>
           In {currency}{" "}
-          per million tokens, without the markup. “*” is the price of every model that has none. To
-          remove a model, clear its name.
+          per million tokens. The markup is not added to these prices; the fee per response is. “*”
+          is the price of every model that has none. To remove a model, clear its name.
         </p>
         <Models models={form.models} />
         <NotShown project={project} />
@@ -243,7 +243,7 @@ function Models({ models }: { models: ModelRow[] }) {
           {models.map((row, at) => (
             <tr>
               {columns.map(([column, title], place) => (
-                <td>
+                <td data-label={title}>
                   {place === 0 ? <Hidden fields={{ [fieldName(at, "was")]: row.was }} /> : null}
                   <input
                     name={fieldName(at, column)}

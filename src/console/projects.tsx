@@ -91,7 +91,9 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
               amount={chargedAmount(totals)}
               currency={project.currency}
             />,
-            <MoneyCell amount={totals.margin} currency={project.currency} />,
+            totals.upstreamCost > 0n
+              ? <MoneyCell amount={totals.margin} currency={project.currency} />
+              : "–",
             project.ownerUserId,
             <TimeCell at={project.createdAt} />,
           ])}

@@ -71,7 +71,7 @@ export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: C
           section,
           note: days === 0
             ? "This project keeps no log of requests."
-            : `Kept for ${days} days, without their texts.`,
+            : `Kept for ${days} days. Prompts and responses are not stored.`,
           actions: (
             <>
               <a class="button small" href={here("/live")}>Running now</a>
@@ -179,7 +179,7 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
         "Request",
       ]}
       rows={requests.map((request) => [
-        <TimeCell at={request.at} />,
+        <TimeCell at={request.at} as="stamp" />,
         <Outcome request={request} />,
         <RequestUser visit={visit} user={request.user} />,
         <ModelName request={request} />,
@@ -223,8 +223,8 @@ function timeText(ms: number | null): string {
 function Outcome({ request: { outcome, status, reason } }: { request: RequestRecord }) {
   return (
     <>
-      <Badge tone={tones[outcome]}>{labels[outcome]}</Badge>{" "}
-      <span class="muted small">{status}</span>
+      <Badge tone={tones[outcome]}>{labels[outcome]}</Badge>
+      {status === 200 ? null : <span class="muted small">{` ${status}`}</span>}
       {reason === null ? null : (
         <div>
           <code>{reason}</code>

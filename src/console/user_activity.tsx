@@ -70,7 +70,7 @@ function Activities({ visit, lines }: { visit: ProjectVisit; lines: readonly Act
         { title: "Action", bare: true },
       ]}
       rows={lines.map(({ entry, left }) => [
-        <TimeCell at={entry.createdAt} />,
+        <TimeCell at={entry.createdAt} as="stamp" />,
         kindLabels[entry.kind],
         <About entry={entry} />,
         <MoneyCell amount={fromDecimal(entry.delta)} currency={currency} />,

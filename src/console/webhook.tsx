@@ -96,11 +96,18 @@ function Figures({ subscription, state: { running, openUntil }, now, recent }: {
   recent: RecentDeliveries;
 }) {
   const { isActive, consecutiveFailures, lastDeliveredAt } = subscription;
-  const held = !isActive ? "nothing is sent" : openUntil === null ? "deliveries are sent" : (
-    <>
-      nothing is sent until <TimeCell at={openUntil} />
-    </>
-  );
+  const failed = consecutiveFailures > 0
+    ? recent.logs.find(({ status, error }) => status !== "success" && error !== null)
+    : undefined;
+  const held = !isActive ? "nothing is sent" : openUntil !== null
+    ? (
+      <>
+        nothing is sent until <TimeCell at={openUntil} />
+      </>
+    )
+    : failed
+    ? `last error: ${failed.error}`
+    : "deliveries are sent";
   return (
     <Stats
       figures={[

@@ -44,7 +44,7 @@ export function webhookPages(guard: ConsoleGuard, services: ConsoleDeps) {
     const actions = (
       <>
         <a class="button" href={visit.here("/deliveries")}>All deliveries</a>
-        <a class="button primary" href="#new">Create a webhook</a>
+        <a class="button" href="#new">Create a webhook</a>
       </>
     );
     return visit.page("Webhooks", page, { section, problem, actions });
@@ -125,7 +125,7 @@ export function HealthBadge({ subscription, openUntil, now }: {
     return <Badge tone="bad">failing for {days} {days === 1 ? "day" : "days"}</Badge>;
   }
   if (openUntil !== null) return <Badge tone="bad">paused</Badge>;
-  if (consecutiveFailures > 0) return <Badge tone="late">failing</Badge>;
+  if (consecutiveFailures > 0) return <Badge tone="bad">failing</Badge>;
   return <Badge tone="good">active</Badge>;
 }
 

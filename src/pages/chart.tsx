@@ -24,7 +24,7 @@ export interface BarChartView {
 /** One bar: its names, and for each series its height and its figure for the table. */
 export interface Bar {
   label: string;
-  /** Below the bar: at most five characters. */
+  /** Below the bar: at most six characters; empty for none. */
   tick: string;
   /** Where a click on the bar leads. */
   href?: string;
@@ -105,9 +105,9 @@ function Drawing({ size, ...view }: BarChartView & { size: ChartSize }) {
   );
 }
 
-function Plot({ id, bars, axis, before, size: named }: BarChartView & { size: ChartSize }) {
-  const size = sizes[named];
-  const wide = named === "wide";
+function Plot({ id, bars, axis, before, size: kind }: BarChartView & { size: ChartSize }) {
+  const size = sizes[kind];
+  const wide = kind === "wide";
   const heights = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0));
   const highest = Math.max(...heights, ...before?.values ?? []);
   const y = scaleLinear([0, highest || 1], [size.height - size.bottom, size.top]).nice(ticksMax);
@@ -116,7 +116,9 @@ function Plot({ id, bars, axis, before, size: named }: BarChartView & { size: Ch
   const left = Math.max(size.left, longest * charWidth.regular + 8);
   const x = scaleBand(bars.keys(), [left, size.width - size.right]).padding(0.15);
   const middleOf = (at: number) => (x(at) ?? 0) + x.bandwidth() / 2;
-  const every = Math.ceil(bars.length / (wide ? 2 * labelsMax : labelsMax));
+  const named = bars.flatMap(({ tick }, at) => (tick === "" ? [] : [at]));
+  const every = Math.ceil(named.length / (wide ? 2 * labelsMax : labelsMax));
+  const shown = new Set(named.filter((_, at) => at % every === 0));
   const peak = Math.max(...heights);
   return (
     <g aria-hidden="true">
@@ -136,7 +138,7 @@ function Plot({ id, bars, axis, before, size: named }: BarChartView & { size: Ch
               />
             ))}
           </BarLink>
-          {at % every === 0
+          {shown.has(at)
             ? (
               <text x={middleOf(at)} y={size.height - 6} text-anchor="middle">
                 {tick}

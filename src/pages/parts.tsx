@@ -5,14 +5,17 @@ import { formatExact, formatShort } from "../base/money_text.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 /**
- * A time, given in ISO 8601 or in ms: how long ago it was where scripts run, else to the second, in
- * UTC, as in logs.
+ * A time, given in ISO 8601 or in ms: to the second, in UTC. Where scripts run, it is how long ago
+ * that was, or as a `stamp`, for what is compared with other logs, the reader's own time.
  */
-export function TimeCell({ at }: { at: string | number | null }) {
+export function TimeCell({ at, as = "ago" }: {
+  at: string | number | null;
+  as?: "ago" | "stamp";
+}) {
   if (at === null) return <span class="muted">never</span>;
   const iso = new Date(at).toISOString();
   const text = `${iso.slice(0, 10)} ${iso.slice(11, 19)}`;
-  return <time datetime={iso} title={`${text} UTC`} data-show="ago">{text}</time>;
+  return <time datetime={iso} title={`${text} UTC`} data-show={as}>{text}</time>;
 }
 
 /** An amount, short enough to be read; its title is the exact one. */

@@ -11,6 +11,10 @@ const clock = new Intl.DateTimeFormat(lang, { timeStyle: "short" });
 const day = new Intl.DateTimeFormat(lang, {
   month: "short", day: "numeric", hour: "2-digit", minute: "2-digit",
 });
+const stamp = new Intl.DateTimeFormat(lang, {
+  month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
+  hourCycle: "h23",
+});
 const withYear = new Intl.DateTimeFormat(lang, { dateStyle: "medium" });
 const showTimes = () => {
   for (const time of document.querySelectorAll("time[data-show]")) {
@@ -20,6 +24,7 @@ const showTimes = () => {
     const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) || units[3];
     const age = Math.abs(seconds);
     const text = time.dataset.show === "clock" ? clock.format(at)
+      : time.dataset.show === "stamp" && age < 300 * 86400 ? stamp.format(at)
       : age > 300 * 86400 ? withYear.format(at)
       : age > 86400 ? day.format(at) : ago.format(Math.trunc(seconds / size), unit);
     if (time.textContent !== text) time.textContent = text;

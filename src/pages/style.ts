@@ -80,6 +80,8 @@ form > .part:first-of-type { border-top: 0; padding-top: 0; }
 .part > legend { float: left; width: 100%; padding: 0; margin: 0; font-weight: 600; }
 .part > .hint { clear: left; margin: 0.25rem 0 1rem; max-width: 40rem; }
 .part > legend + div { clear: left; padding-top: 0.75rem; }
+.part .fields { max-width: 32rem; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); }
+.part .fields:has(.family) { max-width: none; }
 @media (min-width: 62rem) {
   .part { display: grid; grid-template-columns: 15rem minmax(0, 1fr); gap: 0 2.5rem;
     grid-template-rows: auto 1fr; }
@@ -89,7 +91,7 @@ form > .part:first-of-type { border-top: 0; padding-top: 0; }
 .actions { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; margin: 0 0 1rem;
   max-width: none; }
 .actions form, .actions .field { margin: 0; }
-.actions.end { align-items: end; }
+.actions.end { align-items: end; } .actions > .last { margin-left: auto; }
 summary { cursor: pointer; padding: 0.375rem 0; font-weight: 550; }
 summary:hover { color: var(--accent); }
 details { margin: 0 0 1rem; } td details, td ul { margin: 0; }
@@ -201,6 +203,15 @@ table.inputs tr > :first-child { padding-left: 0; } table.inputs caption { paddi
 table.inputs tr:hover > * { background: none; }
 table.inputs input { width: 7rem; } table.inputs td:first-child input { width: 15rem; }
 @media (max-width: 40rem) {
+  table.inputs thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
+    clip-path: inset(50%); }
+  table.inputs, table.inputs tbody { display: block; }
+  table.inputs tr { display: grid; grid-template-columns: 1fr 1fr; gap: 0.5rem;
+    padding: 0.75rem 0; border-bottom: 1px solid var(--line); }
+  table.inputs td { padding: 0; } table.inputs td:first-child { grid-column: 1 / -1; }
+  table.inputs td::before { content: attr(data-label); display: block; color: var(--muted);
+    font-size: 0.75rem; }
+  table.inputs input, table.inputs td:first-child input { width: 100%; }
   .table.stacks { overflow: visible; } .stacks table { overflow-wrap: anywhere; display: block; }
   .stacks td > * { min-width: 0; }
   .stacks thead { position: absolute; width: 1px; height: 1px; overflow: hidden;

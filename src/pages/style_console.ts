@@ -50,6 +50,8 @@ a.quiet { color: var(--muted); text-decoration: none; } a.quiet:hover { text-dec
 .steps > li { display: grid; grid-template-columns: 1.75rem minmax(0, 1fr); gap: 0 0.75rem;
   padding: 0.875rem 0; border-bottom: 1px solid var(--line); counter-increment: step; }
 .steps > li:last-child { border-bottom: 0; }
+.steps > li.done { padding: 0.375rem 0; color: var(--muted); align-items: center; }
+.steps > li.done h3 { margin: 0; font-weight: 500; }
 .steps > li::before { content: counter(step); display: grid; place-items: center;
   width: 1.5rem; height: 1.5rem; border-radius: 50%; background: var(--sunken);
   color: var(--muted); font-size: 0.75rem; font-weight: 600; }

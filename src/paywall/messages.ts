@@ -22,7 +22,7 @@ export const standardMessages: Record<MessageReason, string> = {
     "Give it here to continue: {{url}}",
   limit_reached: "You have reached the daily limit that you set for {{name}}. " +
     "Change it here to continue: {{url}}",
-  spend_limit: "You have reached the limit of what {{name}} may cost you for now. " +
+  spend_limit: "You have reached your spending limit for {{name}}. " +
     "Your balance and what it was used for: {{url}}",
   rate_limit:
     "You are sending messages faster than {{name}} allows. Wait a minute, then try again. " +

@@ -47,20 +47,20 @@ export function TopUpPage(view: TopUpView) {
   return (
     <Page title={`${texts.topUp} · ${brand.name}`} base={base} lang={reader.lang} brand={brand}>
       <div class="card">
-        <AppHeader brand={brand} title={texts.topUp} />
+        <AppHeader brand={brand} title={checkout === "none" ? texts.balance : texts.topUp} />
         <div id="state" aria-live="polite" data-refresh={refreshSeconds}>
           <State {...view} />
         </div>
         {balance === null ? <p>{reader.say("walletOf", { user })}</p> : (
           <>
-            <p class="balance-label">{texts.balance}</p>
+            {checkout === "none" ? null : <p class="balance-label">{texts.balance}</p>}
             <p class="balance" id="balance" aria-live="polite" data-refresh={refreshSeconds}>
               {balance}
             </p>
           </>
         )}
         {checkout === "none"
-          ? <p>{reader.say("payElsewhere", { app: brand.name })}</p>
+          ? <p>{reader.say("notPayable", { app: brand.name })}</p>
           : <PayForm {...view} />}
       </div>
       <div id="activities" data-refresh={refreshSeconds}>

@@ -14,7 +14,7 @@ Deno.test("console: requests are listed with why they failed, filtered, and led 
   const all = await owner.get("requests");
   assert.match(
     textOf(all.html),
-    /Completed 200 ada test-model .*Refused 200 insufficient_funds poor/,
+    /Completed ada test-model .*Refused insufficient_funds poor/,
   );
   const [activity] = await world.activities("ada");
   assert.match(all.html, new RegExp(`users/one\\?user=ada#${activity?.id}`));

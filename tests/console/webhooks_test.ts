@@ -131,7 +131,7 @@ Deno.test("console: a test event goes only to one webhook, marked, whatever it l
   const [row] = await actions(world);
   assert.deepEqual([row?.action, row?.target], ["webhook.tested", id]);
   const page = textOf((await owner.get(`webhooks/${id}`)).html);
-  assert.match(page, /updated success 1 200/);
+  assert.match(page, /updated Delivered 1 200/);
 });
 
 Deno.test("console: a webhook is deactivated after a confirmation, and activated again", async () => {
@@ -211,7 +211,7 @@ Deno.test("console: a delivery shows each attempt and its event, and can be rede
   assert.match(textOf((await owner.submit(path, other)).html), /being retried/, "of two pages");
   gate.open();
   await deliver(world);
-  assert.match(textOf((await owner.get(path)).html), /Status success/);
+  assert.match(textOf((await owner.get(path)).html), /Status Delivered/);
   const sent = world.subscriber.received.length;
   assert.match(
     textOf((await owner.submit(path, form)).html),
@@ -293,7 +293,7 @@ Deno.test("console: deliveries are listed by status, page by page, and all faile
   await deliver(world);
   world.subscriber.reply(() => ({}));
   const failed = await owner.get(`webhooks/${id}?status=error`);
-  assert.equal(failed.html.match(/status 410/g)?.length, 25);
+  assert.equal(failed.html.match(/data-label="Response">410</g)?.length, 25);
   const [, next = ""] = /href="([^"]*cursor=[^"]*)" rel="next"/.exec(failed.html) ?? [];
   const second = await owner.get(next.replaceAll("&amp;", "&"));
   assert.equal(second.html.match(/status 410/g)?.length, 5);

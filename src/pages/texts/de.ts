@@ -22,8 +22,7 @@ export const de: PayerTexts = {
   byStripe: "Die Zahlung läuft über Stripe. {app} sieht deine Karte nie.",
   byApp: "Du bezahlst bei {app}.",
   sandbox: "Dies ist ein Entwicklungsserver: Es fließt kein echtes Geld.",
-  payElsewhere: "{app} nimmt Zahlungen an anderer Stelle an. " +
-    "Lade dort dein Guthaben auf und geh dann zurück in deinen Chat.",
+  notPayable: "Auf dieser Seite kann kein Guthaben aufgeladen werden. Bitte wende dich an {app}.",
   afterwards: "Geh nach der Zahlung zurück in deinen Chat und sende deine Nachricht noch einmal.",
   paid: "{amount} aufgeladen",
   paidNote: "Geh zurück in deinen Chat und sende deine Nachricht noch einmal.",

@@ -19,7 +19,7 @@ export const en = {
   byStripe: "Stripe takes the payment. {app} never sees your card.",
   byApp: "You pay at {app}.",
   sandbox: "This is a development server: no real money moves.",
-  payElsewhere: "{app} takes payments elsewhere. Add money there, then go back to your chat.",
+  notPayable: "No money can be added on this page. Please contact {app}.",
   afterwards: "When you have paid, go back to your chat and send your message again.",
   paid: "{amount} added",
   paidNote: "Go back to your chat and send your message again.",

@@ -21,7 +21,7 @@ export const es: PayerTexts = {
   byStripe: "El pago lo procesa Stripe. {app} nunca ve tu tarjeta.",
   byApp: "Pagas en {app}.",
   sandbox: "Este es un servidor de desarrollo: no se mueve dinero real.",
-  payElsewhere: "{app} cobra en otro sitio. Añade saldo allí y después vuelve al chat.",
+  notPayable: "En esta página no se puede añadir saldo. Ponte en contacto con {app}.",
   afterwards: "Cuando hayas pagado, vuelve al chat y envía tu mensaje otra vez.",
   paid: "{amount} añadidos",
   paidNote: "Vuelve al chat y envía tu mensaje otra vez.",

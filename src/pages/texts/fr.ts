@@ -23,8 +23,7 @@ export const fr: PayerTexts = {
   byStripe: "Le paiement est traité par Stripe. {app} ne voit jamais votre carte.",
   byApp: "Vous payez chez {app}.",
   sandbox: "Ceci est un serveur de développement : aucun argent réel ne circule.",
-  payElsewhere: "{app} encaisse les paiements ailleurs. Ajoutez-y de l’argent, " +
-    "puis retournez dans votre conversation.",
+  notPayable: "Il n’est pas possible d’ajouter de l’argent sur cette page. Contactez {app}.",
   afterwards: "Après le paiement, retournez dans votre conversation et renvoyez votre message.",
   paid: "{amount} ajoutés",
   paidNote: "Retournez dans votre conversation et renvoyez votre message.",

@@ -22,7 +22,7 @@ export const it: PayerTexts = {
   byStripe: "Il pagamento è gestito da Stripe. {app} non vede mai la tua carta.",
   byApp: "Paghi su {app}.",
   sandbox: "Questo è un server di sviluppo: non si muove denaro vero.",
-  payElsewhere: "{app} riceve i pagamenti altrove. Ricarica lì il credito, poi torna alla chat.",
+  notPayable: "In questa pagina non è possibile ricaricare il credito. Contatta {app}.",
   afterwards: "Dopo il pagamento torna alla chat e invia di nuovo il messaggio.",
   paid: "{amount} aggiunti",
   paidNote: "Torna alla chat e invia di nuovo il messaggio.",

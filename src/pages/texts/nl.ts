@@ -21,7 +21,7 @@ export const nl: PayerTexts = {
   byStripe: "Je betaalt via Stripe. {app} ziet je kaart nooit.",
   byApp: "Je betaalt bij {app}.",
   sandbox: "Dit is een ontwikkelserver: er gaat geen echt geld om.",
-  payElsewhere: "Bij {app} betaal je ergens anders. Waardeer daar op en ga terug naar je chat.",
+  notPayable: "Op deze pagina kun je niet opwaarderen. Neem contact op met {app}.",
   afterwards: "Ga na het betalen terug naar je chat en stuur je bericht opnieuw.",
   paid: "{amount} toegevoegd",
   paidNote: "Ga terug naar je chat en stuur je bericht opnieuw.",

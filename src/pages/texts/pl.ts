@@ -22,7 +22,7 @@ export const pl: PayerTexts = {
   byStripe: "Płatność obsługuje Stripe. {app} nigdy nie widzi Twojej karty.",
   byApp: "Płacisz w {app}.",
   sandbox: "To serwer deweloperski: nie są przesyłane prawdziwe pieniądze.",
-  payElsewhere: "{app} przyjmuje płatności w innym miejscu. Doładuj tam środki i wróć do czatu.",
+  notPayable: "Na tej stronie nie można doładować środków. Skontaktuj się z {app}.",
   afterwards: "Po zapłaceniu wróć do czatu i wyślij wiadomość jeszcze raz.",
   paid: "Dodano {amount}",
   paidNote: "Wróć do czatu i wyślij wiadomość jeszcze raz.",

@@ -21,7 +21,7 @@ export const pt: PayerTexts = {
   byStripe: "O pagamento é feito pela Stripe. {app} nunca vê seu cartão.",
   byApp: "Você paga em {app}.",
   sandbox: "Este é um servidor de desenvolvimento: nenhum dinheiro real é movimentado.",
-  payElsewhere: "{app} recebe pagamentos em outro lugar. Adicione saldo lá e volte à conversa.",
+  notPayable: "Não é possível adicionar saldo nesta página. Fale com {app}.",
   afterwards: "Depois de pagar, volte à conversa e envie sua mensagem de novo.",
   paid: "{amount} adicionados",
   paidNote: "Volte à conversa e envie sua mensagem de novo.",

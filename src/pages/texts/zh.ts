@@ -21,7 +21,7 @@ export const zh: PayerTexts = {
   byStripe: "付款由 Stripe 处理，{app} 不会看到您的银行卡信息。",
   byApp: "您将在 {app} 付款。",
   sandbox: "这是开发服务器，不涉及真实资金。",
-  payElsewhere: "{app} 在其他地方收款。请在那里充值，然后返回聊天。",
+  notPayable: "此页面无法充值，请联系 {app}。",
   afterwards: "付款后，请返回聊天并重新发送消息。",
   paid: "已充值 {amount}",
   paidNote: "请返回聊天并重新发送消息。",

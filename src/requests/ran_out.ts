@@ -1,0 +1,35 @@
+import { refusalReasons } from "../base/refusal_reasons.ts";
+import type { Kv } from "../store/kv.ts";
+import { listRequests } from "./list.ts";
+
+/** A user who was refused for lack of money. */
+export interface RanOut {
+  user: string;
+  /** Refused requests, as far as the log was read. */
+  requests: number;
+  /** The last of them, in milliseconds since 1970. */
+  lastAt: number;
+}
+
+/** So much of the log is read: some 10 ms. */
+const rows = 40;
+const requestsMax = 500;
+
+/** Returns who was refused for lack of money from `from` until before `to`, the last first. */
+export async function readRanOut(
+  kv: Kv,
+  projectId: string,
+  { from, to }: { from: number; to: number },
+): Promise<RanOut[]> {
+  const reason = refusalReasons.insufficient_funds.code;
+  const filter = { outcome: "refused", reason, from, to } as const;
+  const { requests } = await listRequests(kv, projectId, { limit: requestsMax, filter, rows });
+  const users = new Map<string, RanOut>();
+  for (const { user, at } of requests) {
+    if (user === null) continue;
+    const found = users.get(user);
+    if (found) found.requests++;
+    else users.set(user, { user, requests: 1, lastAt: at });
+  }
+  return [...users.values()];
+}
