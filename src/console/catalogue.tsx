@@ -63,9 +63,13 @@ export function cataloguePage(
     const listPrice = listPrices(prices, project, at);
     const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
     const rows: CatalogueRow[] = [];
-    for (const model of prices.catalogueModels(project)) {
-      const low = model.toLowerCase();
-      if (model <= after || !words.every((word) => low.includes(word))) continue;
+    const models = prices.catalogueModels(project).map((model) => [model.toLowerCase(), model]);
+    for (
+      const [low = "", model = ""] of models.sort(([one = ""], [other = ""]) =>
+        one < other ? -1 : 1
+      )
+    ) {
+      if (low <= after.toLowerCase() || !words.every((word) => low.includes(word))) continue;
       const list = listPrice(model);
       if (!list) continue;
       const terms = prices.terms(project, model, at);
@@ -96,7 +100,7 @@ export function cataloguePage(
       {
         section,
         note: `List prices of ${prices.catalogueDate}, per million tokens at the standard tier. ` +
-          "The margin is of 3 input tokens and 1 output token.",
+          "The margin is a part of what users pay, and assumes 3 input tokens per output token.",
       },
     );
   });

@@ -49,7 +49,7 @@ const groups: readonly {
     ],
   },
   {
-    title: "Settings",
+    title: "Configuration",
     pages: [
       ["/limits", "Limits", "limits"],
       ["/messages", "Messages", "messages"],
@@ -121,7 +121,7 @@ function TopBar({ at, base, isOperator, project }: NavItem) {
           <span class="project">
             <bdi>{project.name}</bdi>
           </span>
-          <span class="tag">{project.currency.toUpperCase()}</span>
+          <span class="muted small">{project.currency.toUpperCase()}</span>
           {project.mode === "shared" ? <span class="tag">shared wallets</span> : null}
           {project.status === "archived" ? <span class="tag late">archived</span> : null}
         </>

@@ -102,7 +102,12 @@ function Limits({ visit, values, seen, problem }: LimitsView) {
   const { project, here } = visit;
   const currency = project.currency.toUpperCase();
   const number = (name: string, label: string) => (
-    <FormField name={name} label={label} value={values(name)} more={{ inputmode: "numeric" }} />
+    <FormField
+      name={name}
+      label={label}
+      value={values(name)}
+      more={{ inputmode: "numeric", placeholder: "No limit" }}
+    />
   );
   return (
     <>
@@ -118,7 +123,7 @@ function Limits({ visit, values, seen, problem }: LimitsView) {
                 name={`user.${name}`}
                 label={`${label}, ${currency}`}
                 value={values(`user.${name}`)}
-                more={{ inputmode: "decimal" }}
+                more={{ inputmode: "decimal", placeholder: "No limit" }}
               />
             ))}
           </div>

@@ -34,7 +34,7 @@ export function namedFormPages(guard: ConsoleGuard, { admin }: ConsoleDeps, of: 
   const { setting, what, section, field } = of;
   const page = (visit: ProjectVisit, view: Omit<FormView, "visit" | "of">) =>
     visit.page(
-      view.known === null ? `Add ${what}` : `Change ${view.known}`,
+      view.known === null ? `Add ${what}` : `Edit ${view.known}`,
       <NamedForm visit={visit} of={of} {...view} />,
       { section, problem: view.problem },
     );

@@ -10,7 +10,7 @@ import {
   Hidden,
 } from "../pages/form_parts.tsx";
 import { Card, CodeBlock } from "../pages/parts.tsx";
-import { createProjectSchema, type Project } from "../projects/schema.ts";
+import { createProjectSchema, currencies, type Project } from "../projects/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { decimalText, formIdOf, orShowFormAgain, submittedText } from "./fields.ts";
 import type { ConsoleGuard, ConsoleVisit } from "./guard.tsx";
@@ -129,11 +129,12 @@ function NewProjectForm({ visit: { at }, problem, form, formId }: {
             hint="Your own id of the owner, named in events. Optional."
           />
           <div class="fields">
-            <FormField
+            <FormSelect
               name="currency"
               label={labels.currency}
               value={value("currency")}
-              hint="A code such as usd. It cannot be changed later."
+              options={[...currencies].map((code) => [code, code.toUpperCase()] as const)}
+              hint="It cannot be changed later."
             />
             <FormSelect
               name="mode"

@@ -1,15 +1,21 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../base/errors.ts";
+import { fromDecimal } from "../base/money.ts";
+import { listProjectActivities, type ProjectActivity } from "../ledger/project_activities.ts";
 import { stripeWebhookUrl } from "../payments/connect_stripe.ts";
 import { checkoutKindOf } from "../payments/merchant.ts";
+import { unbookedOfProject } from "../payments/unbooked.ts";
 import type { Project } from "../projects/schema.ts";
 import { FormError, FormField } from "../pages/form_parts.tsx";
-import { Badge, Card, CodeBlock } from "../pages/parts.tsx";
+import { Badge, Card, CodeBlock, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { orShowFormAgain, submittedText } from "./fields.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { UnbookedPayments } from "./unbooked.tsx";
+import { UserLink } from "./user_link.tsx";
 
 const section = "/payments";
+const depositsShown = 10;
 const labels = { secretKey: "Stripe secret key", "stripe.secretKey": "Stripe secret key" };
 
 const states = {
@@ -22,17 +28,29 @@ const states = {
 /** Where a project's users pay, and connecting Stripe by its key alone. */
 export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
   const { deps, connectStripe, askForKey } = services;
-  const page = (visit: ProjectVisit, problem: string | null) =>
-    visit.page(
+  async function page(visit: ProjectVisit, problem: string | null): Promise<Response> {
+    const { project } = visit;
+    const query = { limit: depositsShown, kind: "deposit", from: null, to: null };
+    const [{ activities }, unbooked] = await Promise.all([
+      listProjectActivities(deps.kv, project, query),
+      unbookedOfProject(deps.kv, project),
+    ]);
+    return visit.page(
       "Payments",
-      <Payments
-        visit={visit}
-        kind={checkoutKindOf(deps.config, visit.project)}
-        webhookUrl={stripeWebhookUrl(deps.config, visit.project.id)}
-        problem={problem}
-      />,
-      { section, problem, note: "Where the link in a paywall message leads." },
+      <>
+        <UnbookedPayments payments={unbooked} />
+        <Payments
+          visit={visit}
+          kind={checkoutKindOf(deps.config, project)}
+          webhookUrl={stripeWebhookUrl(deps.config, project.id)}
+          problem={problem}
+        />
+        <Deposits visit={visit} deposits={activities} />
+      </>,
+      { section, problem, note: "How users pay, and what they paid." },
     );
+  }
+
   return {
     show: guard.project((visit) => page(visit, null)),
     connect: guard.project(async (visit) => {
@@ -64,7 +82,7 @@ function Payments({ visit, kind, webhookUrl, problem }: {
   const { topUpUrl, topUp: { checkoutUrl } } = project;
   return (
     <>
-      <Card title="State" actions={states[topUpUrl === null ? kind : "own"]}>
+      <Card title="Top-up page" actions={states[topUpUrl === null ? kind : "own"]}>
         <p>
           {topUpUrl !== null
             ? (
@@ -96,6 +114,27 @@ function Payments({ visit, kind, webhookUrl, problem }: {
   );
 }
 
+function Deposits({ visit, deposits }: {
+  visit: ProjectVisit;
+  deposits: readonly ProjectActivity[];
+}) {
+  const { here, project: { currency } } = visit;
+  return (
+    <Card title="Last deposits" note={<a href={here("/activity?kind=deposit")}>All</a>}>
+      <Table
+        caption="Payments, and deposits by you"
+        columns={["Time", "User", { title: "Amount", number: true, lead: true }]}
+        rows={deposits.map(({ entry: { createdAt, user, delta } }) => [
+          <TimeCell at={createdAt} as="stamp" />,
+          <UserLink visit={visit} user={user} />,
+          <MoneyCell amount={fromDecimal(delta)} currency={currency} />,
+        ])}
+        empty="No deposits yet."
+      />
+    </Card>
+  );
+}
+
 function StripeCard({ project, here, webhookUrl, problem }: {
   project: Project;
   here: ProjectVisit["here"];
@@ -122,6 +161,11 @@ function StripeCard({ project, here, webhookUrl, problem }: {
           {isConnected ? "Replace the key" : "Connect Stripe"}
         </button>
       </form>
+      {webhookUrl.startsWith("https:") ? null : (
+        <p class="notice">
+          Stripe cannot reach this server: set <code>BASE_URL</code> to its public https URL.
+        </p>
+      )}
       <p class="muted">The webhook’s URL, which Farebox creates at Stripe:</p>
       <CodeBlock id="stripe-webhook" text={webhookUrl} />
     </Card>

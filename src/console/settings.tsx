@@ -329,13 +329,18 @@ function About({ project: { id, upstream, stripe, userSource, ownerUserId }, her
           ["Owner", <code>{ownerUserId}</code>],
           [
             "Upstream",
-            <a href={here("/upstreams")}>{upstream === null ? "the instance’s" : upstream.url}</a>,
+            <a href={here("/upstreams")}>
+              {upstream === null ? "The default of this server" : upstream.url}
+            </a>,
           ],
           [
             "Payments",
             <a href={here("/payments")}>Stripe is {stripe === null ? "not " : ""}connected</a>,
           ],
-          ["Users", userSource === "header" ? "named by the header only" : "named anywhere"],
+          [
+            "User ids",
+            userSource === "header" ? "Only from the header" : "From the header or the body",
+          ],
         ]}
       />
     </Card>

@@ -162,7 +162,7 @@ function UserLimitsForm({ visit, user, values, seen, problem }: UserLimitsView) 
                 name={name}
                 label={isMoney(name) ? `${userLimitLabels[name]}, ${unit}` : userLimitLabels[name]}
                 value={values(name)}
-                hint={`Every user: ${usual[name]?.toLocaleString("en-US") ?? "no limit"}`}
+                more={{ placeholder: `${usual[name] ?? "No limit"} (every user)` }}
               />
             ))}
           </div>

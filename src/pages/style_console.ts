@@ -17,7 +17,8 @@ export const consoleStyle = `
 .side a[aria-current="page"] { background: var(--accent-soft); color: var(--accent-strong);
   font-weight: 600; }
 .menu { padding: 0 1rem; background: var(--surface); border-bottom: 1px solid var(--line); }
-.menu details { margin: 0; } .menu summary { padding: 0.625rem 0; }
+.menu details { margin: 0; } .menu summary { padding: 0.625rem 0;
+  list-style: none; } .menu summary::-webkit-details-marker { display: none; }
 .menu .side { padding: 0 0 1rem; columns: 2; } .menu .side section { break-inside: avoid; }
 .menu .side h2 { margin-top: 0.5rem; }
 .shell > .side { display: none; }

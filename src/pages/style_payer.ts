@@ -44,7 +44,7 @@ export const payerStyle = `
 .lines li > :last-child { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .day { margin: 0; border-bottom: 1px solid var(--line); }
 .day:last-of-type { border-bottom: 0; }
-.day summary { display: flex; justify-content: space-between; gap: 1rem; font-weight: 500;
+.day summary { display: flex; justify-content: space-between; gap: 1rem; font-weight: 400;
   padding: 0.75rem 0; font-size: 0.9375rem; }
 .day summary > :last-child { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .state { text-align: center; padding: 0.5rem 0 1rem; }

@@ -174,7 +174,10 @@ const messageTemplate = z.string().min(1).max(1_000).refine((text) => text.inclu
   error: "may only contain {{url}}, {{name}} and {{balance}}",
 });
 
-const currencies = new Set(Intl.supportedValuesOf("currency").map((code) => code.toLowerCase()));
+/** The currencies that a project can have: ISO 4217 codes in lower case. */
+export const currencies: ReadonlySet<string> = new Set(
+  Intl.supportedValuesOf("currency").map((code) => code.toLowerCase()),
+);
 
 const settings = {
   name: z.string().trim().min(1, { error: "must not be empty" }).max(128),
