@@ -29,11 +29,11 @@ export function EndpointSection(given: DescribedEndpoint & { pageOf: PageOf }) {
       <div>
         <h2 id={operationId}>{summary}</h2>
         <Address {...given} />
-        {description === undefined ? null : (
+        {(description?.split("\n\n") ?? []).map((paragraph) => (
           <p>
-            <DocText text={description} />
+            <DocText text={paragraph} />
           </p>
-        )}
+        ))}
         <p>
           Key: <DocText text={authDescriptions[operation.access]} />
         </p>

@@ -24,6 +24,7 @@ export const searchCharsMax = 100;
 const resultsMax = 20;
 const termsMax = 8;
 const snippetChars = 160;
+const schemasPlace = "Schemas";
 
 /** Returns what fits all words of a text, the best first. */
 export function searchDocs(entries: readonly SearchEntry[], query: string): SearchResult[] {
@@ -35,7 +36,9 @@ export function searchDocs(entries: readonly SearchEntry[], query: string): Sear
   return entries.flatMap((entry) => {
     const points = terms.map((term) => pointsOf(entry, term));
     if (points.includes(0)) return [];
-    return [{ entry, points: points.reduce((sum, one) => sum + one, 0) }];
+    const all = points.reduce((sum, one) => sum + one, 0);
+    // Whoever searches wants to do something: a schema is a part of that.
+    return [{ entry, points: entry.place === schemasPlace ? all / 2 : all }];
   }).sort((one, other) => other.points - one.points).slice(0, resultsMax)
     .map(({ entry: { title, place, href, text } }) => ({
       title,
@@ -102,7 +105,7 @@ export function referenceEntries(
     })),
     ...schemas.map(([name, schema]): SearchEntry => ({
       title: name,
-      place: "Schemas",
+      place: schemasPlace,
       href: `${referencePath(base, "schemas")}#schema-${name}`,
       names: fieldNames(schema),
       text: String(schema.description ?? ""),

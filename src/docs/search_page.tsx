@@ -24,14 +24,19 @@ export function SearchPage({ reference, base, query, results }: {
           </EmptyState>
         )
         : (
-          <ol class="results">
-            {results.map(({ title, place, href, snippet }) => (
-              <li>
-                <a href={href}>{title}</a> <span class="muted">{place}</span>
-                <p>{snippet}</p>
-              </li>
-            ))}
-          </ol>
+          <>
+            <p class="muted">
+              {results.length === 1 ? "1 result" : `${results.length} results`} for “{query}”.
+            </p>
+            <ol class="results">
+              {results.map(({ title, place, href, snippet }) => (
+                <li>
+                  <a href={href}>{title}</a> <span class="muted">{place}</span>
+                  <p>{snippet}</p>
+                </li>
+              ))}
+            </ol>
+          </>
         )}
     </Frame>
   );

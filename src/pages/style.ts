@@ -205,7 +205,7 @@ table.inputs input { width: 7rem; } table.inputs td:first-child input { width: 1
 @media (max-width: 40rem) {
   table.inputs thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
     clip-path: inset(50%); }
-  table.inputs, table.inputs tbody { display: block; }
+  table.inputs, table.inputs tbody, table.inputs caption { display: block; }
   table.inputs tr { display: grid; grid-template-columns: 1fr 1fr; gap: 0.5rem;
     padding: 0.75rem 0; border-bottom: 1px solid var(--line); }
   table.inputs td { padding: 0; } table.inputs td:first-child { grid-column: 1 / -1; }

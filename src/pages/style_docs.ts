@@ -40,6 +40,7 @@ export const docsStyle = `
 .code-tabs > label:hover { background: var(--hover); color: var(--text); }
 .code-tabs > input:checked + label { background: var(--accent-soft); color: var(--accent-strong); }
 .code-tabs > input:focus-visible + label { outline: 2px solid var(--accent); outline-offset: 1px; }
+.code-tabs .copy > button { top: -2.125rem; right: 0; box-shadow: none; }
 .code-tabs .panels { flex: 1 0 100%; min-width: 0; } .code-tabs .panels > div { display: none; }
 .code-tabs > input:nth-of-type(1):checked ~ .panels > :nth-child(1),
 .code-tabs > input:nth-of-type(2):checked ~ .panels > :nth-child(2),

@@ -53,14 +53,15 @@ export const chatApiDoc = callApiDoc("/chat/completions", {
   operationId: "createChatCompletion",
   summary: "Create a chat completion",
   description:
-    "OpenAI's chat completions. A hold for the most that the response can cost is placed before the " +
-    "upstream is called, and the exact cost is charged before the response ends. With `stream` the " +
-    "events are chunks, and the last is `[DONE]`. An error within the stream, or after 2 seconds " +
-    "without a response, is an event with an error body. Fields of OpenAI's reference and harmless " +
-    "ones of other servers are passed to the upstream unchanged, except that numeric keys, such as " +
-    '`"1"`, come first in their object; others are 400, unless the project\'s `allowedFields` or ' +
-    "`unknownFields` opens them. `Idempotency-Key` works for responses that are not streamed, " +
-    "for a day, and for each user separately.",
+    "Sends messages to a model, as in OpenAI's API. Farebox holds the most that the response can " +
+    "cost before it calls the upstream, and charges the exact cost before the response ends.\n\n" +
+    "With `stream`, the response is a stream of chunks, and the last is `[DONE]`. An error within " +
+    "the stream, or after 2 seconds without a response, is an event with an error body.\n\n" +
+    "Fields of OpenAI's reference, and harmless ones of other servers, are passed to the upstream " +
+    'unchanged, except that numeric keys, such as `"1"`, come first in their object. Other fields ' +
+    "get 400, unless the project's `allowedFields` or `unknownFields` allows them.\n\n" +
+    "`Idempotency-Key` works for responses that are not streamed, for a day, and for each user " +
+    "separately.",
   body: { schema: chatSchema, examples: { whole: ask, streamed: { ...ask, stream: true } } },
   answers: { 200: completion },
 });
