@@ -74,6 +74,13 @@ const summarySchema = z.object({
       spent: amount("What responses and charges cost in that month."),
     })).meta({ description: "The 100 users who spent most, up to 15 s old." }),
   }),
+  topSpenders: z.array(z.object({
+    user: userId,
+    spent: amount("What responses and charges cost from `from` to `to`."),
+  })).meta({
+    description: "The 100 users who spent most in the period, up to 15 s old: by hour for up to " +
+      "two days, by whole days (UTC) for longer.",
+  }),
 });
 
 const zero = {
@@ -122,6 +129,7 @@ const example = {
     month: "2026-01",
     users: [{ user: "ada", requests: 2, tokens: 1816, spent: "0.0007176" }],
   },
+  topSpenders: [{ user: "ada", spent: "0.0007176" }],
 };
 
 const moment = (what: string) =>

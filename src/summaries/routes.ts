@@ -8,7 +8,7 @@ import type { ProjectCache } from "../projects/project_cache.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import { monthOf } from "../base/period.ts";
 import { readSummary, type SummaryTotals } from "./summary.ts";
-import { readTopUsers } from "./top_users.ts";
+import { readTopSpenders, readTopUsers } from "./top_users.ts";
 
 interface SummaryDeps {
   deps: Deps;
@@ -39,6 +39,7 @@ export function summaryRoutes(
       const summary = await readSummary(kv, projectId, { from, to });
       const month = monthOf(to - 1);
       const users = await readTopUsers(kv, projectId, month);
+      const spenders = await readTopSpenders(kv, projectId, { from, to });
       const body = {
         currency,
         from: new Date(from).toISOString(),
@@ -61,6 +62,7 @@ export function summaryRoutes(
           month,
           users: users.map((user) => ({ ...user, spent: formatAmount(user.spent) })),
         },
+        topSpenders: spenders.map(({ user, spent }) => ({ user, spent: formatAmount(spent) })),
       };
       return jsonResponse(200, body, requestId, { "cache-control": "no-store" });
     }),

@@ -76,12 +76,13 @@ const create = callApiDoc("/messages", {
   operationId: "createMessage",
   summary: "Create a message",
   description:
-    "Anthropic's messages, as their SDKs and Claude Code call them. The key is sent as `x-api-key` " +
-    "or as a bearer; the user in `X-Service-User`, in the path, or by the key: `metadata.user_id` " +
-    "is no user. `anthropic-version` and `anthropic-beta` are passed on. A balance that cannot pay " +
-    "`max_tokens` lowers it, and the budget of thinking with it; where a text is cut by that, the " +
-    "link is at its end, and its stop reason is `end_turn`. Tools that run at the provider are " +
-    "removed where the price has no price for them: `X-Service-Removed-Tools` names them.",
+    "Creates a message, as in Anthropic's API: for its SDKs and Claude Code. The key is sent as " +
+    "`x-api-key` or as a bearer. The user is named by `X-Service-User`, by the path or by the key; " +
+    "`metadata.user_id` is not used. `anthropic-version` and `anthropic-beta` are passed on.\n\n" +
+    "A balance that cannot pay for `max_tokens` lowers it, and the budget of thinking with it. A " +
+    "text that is cut by that ends with the link, and its stop reason is `end_turn`.\n\n" +
+    "Tools that run at the provider and have no price are removed, and the header " +
+    "`X-Service-Removed-Tools` names them.",
   body: {
     schema: messagesRequestSchema,
     examples: { whole: request, streamed: { ...request, stream: true } },

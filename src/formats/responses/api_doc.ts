@@ -67,13 +67,14 @@ export const responsesApiDoc: EndpointDocs = callApiDoc(path, {
   operationId: "createResponse",
   summary: "Create a response",
   description:
-    "OpenAI's responses. Held, charged and streamed as chat completions are; the last event has " +
-    "`usage` with the cost. Tools that run at the provider and have no price are removed, and the " +
-    "header `X-Service-Removed-Tools` names them; `max_tool_calls` bounds the calls of the others. " +
-    "400 are `background: true`, `prompt` and `context_management` (unless the project's " +
-    "`allowedFields` opens them), and ids of files and containers; 404 are conversations. Ids of " +
-    "our own messages may be sent back: they never reach the upstream. A response that the balance " +
-    "cut short, and that is plain text, ends as `completed` with the link.",
+    "Creates a response, as in OpenAI's API. It is held, charged and streamed as a chat completion " +
+    "is; the last event has `usage` with the cost. A plain text that the balance cut short ends as " +
+    "`completed`, with the link.\n\n" +
+    "Tools that run at the provider and have no price are removed, and the header " +
+    "`X-Service-Removed-Tools` names them. `max_tool_calls` bounds the calls of the others.\n\n" +
+    "These get 400: `background: true`, `prompt` and `context_management`, unless the project's " +
+    "`allowedFields` allows them, and ids of files and containers. Conversations get 404. Ids of " +
+    "the paywall's messages may be sent back: they never reach the upstream.",
   body: {
     schema: responsesRequestSchema,
     examples: { whole: ask, streamed: { ...ask, stream: true } },
