@@ -266,6 +266,16 @@ export const defects: readonly Defect[] = [
     }),
     seedsMax: 10,
   },
+  {
+    name: "who spent most is said to have spent more",
+    seams: writing((write) => ({
+      ...write,
+      sets: write.sets.map((set) =>
+        set.key[0] === "top_users" ? { ...set, value: more(set.value) } : set
+      ),
+    })),
+    seedsMax: 5,
+  },
   ...operatorDefects,
   ...stripeDefects,
   ...forgetDefects,
@@ -276,3 +286,14 @@ export const defects: readonly Defect[] = [
   ...walletDefects,
   ...passkeyDefects,
 ];
+
+/** Users who spent most, each with one unit more. */
+function more(value: Uint8Array): Uint8Array<ArrayBuffer> {
+  const users = fromBytes<[string, number, number, string][]>(value);
+  return toBytes(users.map(([user, requests, tokens, spent]) => [
+    user,
+    requests,
+    tokens,
+    String(BigInt(spent) + 1n),
+  ]));
+}

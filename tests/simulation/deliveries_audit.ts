@@ -223,10 +223,12 @@ export class DeliveriesAudit {
       this.#must(asked, "retries are never early", about);
       return;
     }
-    // Where clocks disagree, a lease ends early for another process: its attempt may come last.
+    // Where clocks disagree, a lease ends early for another process: its attempt may come last, and
+    // be followed by the one after those that were recorded.
     const clocksDisagree = toleranceMs > clocksAgreeMs;
+    const isNext = post.attempt === (stored?.attempts ?? 0) + 1;
     const isKnown = post.attempt === before.attempt ||
-      (post.attempt < before.attempt && clocksDisagree);
+      (clocksDisagree && (post.attempt < before.attempt || isNext));
     this.#must(isKnown, "one result for one attempt", about);
     const excused = this.#faultAt >= before.startedAt - excuseMs || clocksDisagree;
     this.#must(excused, "no attempt is repeated without a reason", about);

@@ -1,3 +1,5 @@
+import { decodeUtf8 } from "../../src/base/utf8.ts";
+import { pseudonymStart } from "../../src/ledger/pseudonym.ts";
 import { decodeAccount } from "../../src/ledger/account.ts";
 import { type Defect, isConcerned, listing, writing } from "./defect_seams.ts";
 
@@ -28,6 +30,24 @@ export const forgetDefects: readonly Defect[] = [
     name: "payments still name an erased user",
     seams: neverWrittenAgain("stripe_payment", { madeWith: "entry" }),
     seedsMax: 80,
+  },
+  {
+    name: "a project's own limits still name an erased user",
+    seams: writing((write) => {
+      if (write.sets.some(({ key }) => key[0] === "audit" || key[0] === "key")) return write;
+      return { ...write, sets: write.sets.filter(({ key }) => key[0] !== "project") };
+    }),
+    seedsMax: 40,
+  },
+  {
+    name: "top users of an hour still name an erased user",
+    seams: writing((write) => ({
+      ...write,
+      sets: write.sets.filter(({ key, value }) =>
+        key[0] !== "top_users" || !decodeUtf8(value)?.includes(pseudonymStart)
+      ),
+    })),
+    seedsMax: 40,
   },
   {
     name: "an erased user keeps the old account as well",

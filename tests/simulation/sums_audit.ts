@@ -1,3 +1,4 @@
+import { entryKinds } from "../../src/base/entry_kinds.ts";
 import { fromBytes } from "../../src/base/json.ts";
 import { fromDecimal } from "../../src/base/money.ts";
 import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
@@ -12,6 +13,11 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
   const kept = new Map<string, bigint>();
   /** Users who saw the paywall and did not pay, by project. */
   const paywall = new Map<string, bigint>();
+  /** What responses were charged, by project: as the entries say, and as counted by key. */
+  const responses = new Map<string, bigint>();
+  const byKey = new Map<string, bigint>();
+  /** What was collected, by project, user and hour. */
+  const spent = new Map<string, bigint>();
   for (const { key, value } of store.list({ prefix: ["entry"], limit: 100_000 })) {
     if (!value) continue;
     const entry = fromBytes<Entry>(value);
@@ -19,6 +25,11 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
     const field = entry.usage ? `model:${entry.usage.model}` : entry.kind;
     add(said, `${projectId} ${startOfHour(entry.createdAt)} ${field} count`, 1n);
     add(said, `${projectId} ${startOfHour(entry.createdAt)} ${field} amount`, due(entry));
+    if (entry.usage) add(responses, projectId, due(entry));
+    if (entryKinds[entry.kind].direction === "debit") {
+      const hour = new Date(entry.createdAt).toISOString().slice(0, 13);
+      add(spent, `${projectId} ${entry.user} ${hour}`, fromDecimal(absoluteAmount(entry)));
+    }
     if (entry.seq !== 1) continue;
     add(said, `${projectId} ${startOfHour(entry.createdAt)} new_user count`, 1n);
     add(said, `${projectId} ${startOfHour(entry.createdAt)} new_user amount`, 0n);
@@ -27,6 +38,10 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
     if (!value) continue;
     for (const [field, values] of decodeSum(value)) {
       if (/^(refused|failed|target|calls|unpriced):/.test(field)) continue;
+      if (field.startsWith("key:")) {
+        add(byKey, String(key[1]), values[6] ?? 0n);
+        continue;
+      }
       if (field === "paywall") {
         add(paywall, String(key[1]), (values[0] ?? 0n) - (values[1] ?? 0n));
         continue;
@@ -43,12 +58,39 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
       () => `${project}: ${left}`,
     );
   }
+  for (const [project, amount] of byKey) {
+    violations.must(
+      amount <= (responses.get(project) ?? 0n),
+      "no more is counted by key than was charged",
+      () => `${project}: ${amount}`,
+    );
+  }
+  auditTopUsers(store, violations, spent);
   for (const name of new Set([...said.keys(), ...kept.keys()])) {
     violations.must(
       said.get(name) === kept.get(name),
       "the sums that are kept are those of the entries",
       () => `${name}: entries ${said.get(name)}, kept ${kept.get(name)}`,
     );
+  }
+}
+
+/** A process that dies may leave a row behind what was spent; it is never ahead. */
+function auditTopUsers(
+  store: MemoryStore,
+  violations: Violations,
+  spent: ReadonlyMap<string, bigint>,
+): void {
+  for (const { key, value } of store.list({ prefix: ["top_users"], limit: 100_000 })) {
+    const [, project, period] = key;
+    if (!value || !String(period).startsWith("h")) continue;
+    for (const [user, , , amount] of fromBytes<[string, number, number, string][]>(value)) {
+      violations.must(
+        BigInt(amount) <= (spent.get(`${project} ${user} ${String(period).slice(1)}`) ?? 0n),
+        "no one is said to have spent more than they did",
+        () => `${user} in ${period}: ${amount}`,
+      );
+    }
   }
 }
 

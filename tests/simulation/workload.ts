@@ -91,7 +91,14 @@ export class Workload {
   async #make(name: string, users: string[], more: Record<string, unknown>): Promise<Project> {
     const { timeline } = this.#parts;
     const routed = timeline.chance(0.5) ? routedSettings(timeline) : {};
-    const settings = { name, pricing: firstPricing, alerts: watchedAlerts, ...routed, ...more };
+    // They bound nothing here: what counts is that they are kept, and erased with their user.
+    const own = users.map((user) => [user, { concurrent: 100, spendPerMonth: "100000" }] as const);
+    const limits = timeline.chance(0.5) ? { users: Object.fromEntries(own) } : {};
+    const settings = {
+      ...{ name, pricing: firstPricing, alerts: watchedAlerts, limits },
+      ...routed,
+      ...more,
+    };
     const answer = await this.#parts.callers.operate("POST", "", settings);
     const { project: { id }, apiKey } = answer?.body as { project: { id: string }; apiKey: string };
     const shared = more.mode === "shared";
