@@ -8,8 +8,9 @@ import { alertsKey } from "../store/keys.ts";
 import { readSummary } from "../summaries/summary.ts";
 import { chargedAmount } from "./timeline.ts";
 import type { Handler } from "../base/handler.ts";
-import { listProjectsToReseal } from "../projects/reseal.ts";
+import { searchProjects } from "../projects/search.ts";
 import { checkId } from "../projects/admin_guard.ts";
+import { FormField } from "../pages/form_parts.tsx";
 import { seeOther } from "../pages/response.tsx";
 import type { ConsoleGuard } from "./guard.tsx";
 import { Badge, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
@@ -27,6 +28,7 @@ export function consoleHome(guard: ConsoleGuard): Handler {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
+const perPage = 20;
 
 /** What a project did in the last 24 hours, and how many of its alerts fire. */
 async function dayOf({ kv, clock }: Pick<Deps, "kv" | "clock">, project: Project) {
@@ -58,13 +60,20 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
     if (session.projectId !== null) throw notFound("page");
     const cursor = incoming.query("cursor");
     const from = cursor === undefined ? undefined : checkId(cursor, "project");
-    const { projects, nextCursor } = await listProjectsToReseal(deps.kv, from);
+    const name = incoming.query("name")?.trim() ?? "";
+    const search = { name, cursor: from, limit: perPage };
+    const { projects, nextCursor } = await searchProjects(deps.kv, search);
+    const query = name === "" ? "" : `${new URLSearchParams({ name })}&`;
     const unbooked = await listUnbooked(deps.kv, "instance");
     const days = await Promise.all(projects.map((project) => dayOf(deps, project)));
     return page(
       "Projects",
       <>
         <UnbookedPayments payments={unbooked} />
+        <form method="get" action={at("/projects")} role="search" class="actions end">
+          <FormField name="name" label="Find by name" type="search" value={name} />
+          <button type="submit">Search</button>
+        </form>
         <Table
           caption="In order of creation; figures of the last 24 hours"
           columns={[
@@ -97,11 +106,11 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
             project.ownerUserId,
             <TimeCell at={project.createdAt} />,
           ])}
-          empty="No projects yet."
+          empty={name === "" ? "No projects yet." : "No project has such a name."}
         />
         <Pager
-          older={nextCursor === null ? null : at(`/projects?cursor=${nextCursor}`)}
-          newest={cursor === undefined ? null : at("/projects")}
+          older={nextCursor === null ? null : at(`/projects?${query}cursor=${nextCursor}`)}
+          newest={cursor === undefined ? null : at(`/projects?${query}`)}
         />
       </>,
       {
