@@ -6,6 +6,7 @@ import { readUserStats, type UserStats } from "../ledger/user_stats.ts";
 import { MoneyCell, Stats } from "../pages/parts.tsx";
 import type { ApiKey } from "../projects/schema.ts";
 import { readSummary, type Summary } from "../summaries/summary.ts";
+import { refusalReasons } from "../base/refusal_reasons.ts";
 import { type RanOut, readRanOut } from "../requests/ran_out.ts";
 import { readTopSpenders, type TopSpender } from "../summaries/top_users.ts";
 import { Attention, attentionOf } from "./attention.tsx";
@@ -53,8 +54,9 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
       readTopSpenders(kv, project.id, period),
       services.admin.keys(project.id),
     ]);
-    await services.requestLog.flush();
-    const ranOut = await readRanOut(kv, project.id, period);
+    const { code } = refusalReasons.insufficient_funds;
+    const wasRefused = summary.refusals.some(({ reason }) => reason === code);
+    const ranOut = wasRefused ? await readRanOut(kv, project.id, period) : [];
     const view = { visit, period, summary, before, users, topSpenders, keys, ranOut };
     const steps = await stepsOf(services, visit, summary);
     const attention = await attentionOf(services, view);

@@ -11,8 +11,8 @@ export interface RanOut {
   lastAt: number;
 }
 
-/** So much of the log is read: some 10 ms. */
-const rows = 40;
+/** So much of the log is read: some 5 ms. */
+const rows = 20;
 const requestsMax = 500;
 
 /** Returns who was refused for lack of money from `from` until before `to`, the last first. */
