@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { cidrList } from "./base/cidr_list.ts";
+import { devAdminKey } from "./base/dev_keys.ts";
 import { chatBodyBytesMax } from "./base/limits.ts";
 import { isPostgres, parsePostgres, withoutPassword } from "./base/postgres_address.ts";
 import { Secret } from "./base/secret.ts";
@@ -216,7 +217,7 @@ export function readConfig(
     ignoresUpgrade: !deploy && (env.HTTP_UPGRADE ?? (dev ? "ignore" : "refuse")) === "ignore",
     baseUrl,
     ...databaseOf(kvPath),
-    adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
+    adminKey: adminKeyOf(env, dev),
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
     upstreams: sharedUpstreamsOf(env, environment, readFile),
@@ -244,6 +245,11 @@ type Env = z.output<typeof schema>;
 function homeUrlOf(homeUrl: string | undefined, baseUrl: string): string | null {
   if (homeUrl === baseUrl) throw new Error("HOME_URL must not be BASE_URL, whose / leads there");
   return homeUrl ?? null;
+}
+
+function adminKeyOf({ ADMIN_KEY: key }: Env, dev: boolean): Secret | null {
+  if (key) return secret(key);
+  return dev ? secret(devAdminKey) : null;
 }
 
 function secretsKeysOf({ SECRETS_KEY: keys }: Env, dev: boolean): string[] {

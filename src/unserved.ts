@@ -211,8 +211,9 @@ const byFirstWord = Map.groupBy(unservedEndpoints, ({ path }) => path.split("/")
 export function unservedEndpointAt(path: string): UnservedEndpoint | null {
   const segments = path.split("/").slice(1);
   const start = segments.lastIndexOf("v1") + 1;
+  const hasUser = start > 0 && !isEndpointWord(segments[start] ?? "");
   return endpointOf(segments.slice(start)) ??
-    (start > 0 ? endpointOf(segments.slice(start + 1)) : null);
+    (hasUser ? endpointOf(segments.slice(start + 1)) : null);
 }
 
 function endpointOf(segments: readonly string[]): UnservedEndpoint | null {

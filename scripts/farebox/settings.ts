@@ -1,4 +1,5 @@
 import { readEnvFile } from "../../src/platform/env_file.ts";
+import { devAdminKey } from "../../src/base/dev_keys.ts";
 import { usage } from "./failure.ts";
 
 /** The service's URL, and the operator's key. */
@@ -30,16 +31,20 @@ function fileOrUsage(): Record<string, string> {
  * missing or invalid.
  */
 export function readSettings(lookup: Lookup, given: { url?: string | undefined }): Settings {
-  const adminKey = lookup("ADMIN_KEY");
-  if (!adminKey) {
-    throw usage(
-      "ADMIN_KEY is not set, in the environment or in .env. It must be the service's own ADMIN_KEY.",
-    );
-  }
   const [port, baseUrl] = [lookup("PORT"), lookup("BASE_URL")];
   // A port on this machine is closer than the URL that users call.
   const here = port || !baseUrl ? `http://localhost:${port || 8000}` : baseUrl;
-  return { adminKey, url: checkUrl(given.url ?? lookup("FAREBOX_URL") ?? here) };
+  const url = checkUrl(given.url ?? lookup("FAREBOX_URL") ?? here);
+  const adminKey = lookup("ADMIN_KEY") ?? (isThisMachine(url) ? devAdminKey : undefined);
+  if (adminKey) return { adminKey, url };
+  throw usage(
+    "ADMIN_KEY is not set, in the environment or in .env. It must be the service's own ADMIN_KEY.",
+  );
+}
+
+/** A service on this machine may be in development, and then has a known key. */
+function isThisMachine(url: string): boolean {
+  return /^(localhost|127\.0\.0\.1|\[::1\])$/.test(new URL(url).hostname);
 }
 
 function checkUrl(text: string): string {

@@ -6,7 +6,6 @@ import { Share } from "../pages/chart.tsx";
 import { Card, type Column, EmptyState, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
 import type { CallTotals, ReasonCount, SummaryTotals } from "../summaries/summary.ts";
 import { chargedAmount } from "./timeline.ts";
-import { headingOf } from "./period.ts";
 import type { OverviewView } from "./overview.tsx";
 import { UserLink } from "./user_link.tsx";
 
@@ -32,7 +31,7 @@ export function ModelTable({ visit, period, summary: { totals, models, calls } }
   return (
     <Card title="Models" note="Highest revenue first">
       <Table
-        caption={headingOf(period)}
+        caption={`Models of the ${period.title}, UTC`}
         columns={[
           "Model",
           { title: "Requests", number: true },
@@ -136,7 +135,7 @@ export function UserTables(
         )}
       <Card title="Top spenders" note={<a href={here("/users?order=spent")}>All</a>}>
         <Table
-          caption={headingOf(period)}
+          caption={`Spent in the ${period.title}, UTC`}
           columns={["User", { title: "Spent", number: true, lead: true }, "Share of revenue"]}
           rows={topSpenders.slice(0, listed).map(({ user, spent }) => [
             link(user),

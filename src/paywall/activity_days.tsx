@@ -65,7 +65,7 @@ function OneDay({ day, reader, now }: { day: Day; reader: Reader; now: number })
             <span>
               {reader.messages(messages.length)} <span class="muted">{name}</span>
             </span>
-            <span>{reader.money(toAmount(-totalOf(messages)), currency, "halfEven")}</span>
+            <span>{reader.money(totalOf(messages), currency, "halfEven")}</span>
           </summary>
           <ul class="lines">
             {messages.map(({ entry: { createdAt, usage, delta } }) => (
@@ -73,7 +73,7 @@ function OneDay({ day, reader, now }: { day: Day; reader: Reader; now: number })
                 <span>
                   <ClockTime at={createdAt} /> <span class="muted">{usage?.model}</span>
                 </span>
-                <span>{reader.money(fromDecimal(delta), currency, "halfEven")}</span>
+                <span>{reader.money(negated(delta), currency, "halfEven")}</span>
               </li>
             ))}
           </ul>
@@ -93,6 +93,8 @@ function ClockTime({ at }: { at: number }) {
   const iso = new Date(at).toISOString();
   return <time datetime={iso} data-show="clock">{iso.slice(11, 16)} UTC</time>;
 }
+
+const negated = (delta: string): Amount => toAmount(-fromDecimal(delta));
 
 function totalOf(messages: readonly ShownEntry[]): Amount {
   return toAmount(messages.reduce((sum, { entry: { delta } }) => sum - fromDecimal(delta), 0n));

@@ -1,3 +1,4 @@
+import { devAdminKey } from "../base/dev_keys.ts";
 import { isPublicHttp } from "../base/host.ts";
 import { type Config, isLoopback } from "../config.ts";
 import { printable } from "../base/printable.ts";
@@ -82,7 +83,10 @@ export function describeService(
 }
 
 function signInKeys({ dev, adminKey }: Config, devKey: string): string {
-  if (dev) return devKey;
+  if (dev) {
+    const operator = adminKey?.is(devAdminKey) ? devAdminKey : "ADMIN_KEY";
+    return `${devKey}, or as the operator with ${operator}`;
+  }
   return adminKey === null ? "a project's owner key" : "ADMIN_KEY, or a project's owner key";
 }
 

@@ -321,7 +321,7 @@ Deno.test("browser: a test event is sent and its delivery inspected", async () =
   await deliver(world);
   await page.reload();
   const test = page.locator("table tbody tr", { hasText: "payment.pending" }).first();
-  assert.match(await test.textContent() ?? "", /payment\.pending.*success.*200/);
+  assert.match(await test.textContent() ?? "", /payment\.pending.*Delivered.*200/);
   await test.getByRole("link").click();
   await page.getByText('"test": true').first().waitFor();
   await assertAccessible(page);

@@ -205,7 +205,10 @@ Deno.test("farebox: invalid usage exits with 2, and tells what to type", async (
     assert.equal(ran.printed, "", args.join(" "));
   }
   assertEnds(
-    await runFarebox(["verify"], { ...at, env: { ADMIN_KEY: "" } }),
+    await runFarebox(["verify", "--url", "https://farebox.test"], {
+      ...at,
+      env: { ADMIN_KEY: "" },
+    }),
     2,
     /ADMIN_KEY is not set/,
   );

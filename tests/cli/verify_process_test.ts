@@ -27,7 +27,7 @@ Deno.test("verify process: the script reports what it checked, and exits with 1 
     const other = "another-key-of-at-least-32-characters";
     for (
       const [args, env, exitCode, told] of [
-        [[], {}, 2, /ADMIN_KEY is not set/],
+        [["--url", "https://farebox.test"], {}, 2, /ADMIN_KEY is not set/],
         [["--url", farebox.url], { ADMIN_KEY: other }, 1, /ADMIN_KEY must be the key/],
         [["--url", "http://127.0.0.1:9", "--nonsense"], { ADMIN_KEY }, 2, /--nonsense/],
       ] as const

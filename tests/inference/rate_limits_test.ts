@@ -180,7 +180,7 @@ Deno.test("limits: a user's daily and monthly spending is never exceeded, and le
   const refused = answers.find(({ body }) => body.paywall);
   assert.equal(refused?.status, 200);
   assert.equal(refused?.body.paywall.reason, "limit_reached");
-  assert.match(refused?.body.choices[0].message.content, /limit of what Test may cost you/);
+  assert.match(refused?.body.choices[0].message.content, /reached your spending limit for Test/);
   await world.clock.advance(24 * 60 * 60 * 1000);
   const next = await eight();
   assert.equal(next.filter(({ body }) => !body.paywall).length, 2, "the month's rest");
@@ -313,7 +313,7 @@ Deno.test("limits: a charge counts toward what a user may spend, and is refused 
     "limit_reached",
     "8",
   ]);
-  assert.match(refused.message, /limit of what Test may cost you.*\/t\//);
+  assert.match(refused.message, /reached your spending limit for Test.*\/t\//);
   assert.equal((await charge("1")).success, true);
   await world.clock.advance(24 * 60 * 60 * 1000);
   assert.equal((await charge("2.000001")).reason, "limit_reached", "the month's rest is 2");

@@ -291,6 +291,11 @@ Deno.test("config: development needs no settings, and keeps its own database", (
   assert.equal(config.baseUrl, "http://localhost:8000");
   assert.equal(config.kvPath, "data/dev.kv");
   assert.equal(atob(config.secretsKeys[0]?.reveal() ?? "").length, 32);
+  assert.equal(config.adminKey?.reveal(), "admin_dev");
+  const own = "a".repeat(32);
+  assert.equal(readConfig({ ADMIN_KEY: own }, { dev: true }).adminKey?.reveal(), own);
+  const known = { BASE_URL: "https://pay.example", ADMIN_KEY: "admin_dev" };
+  assert.throws(() => readConfig(known, { dev: false }), /at least 32 characters/);
   assert.equal(readConfig({ PORT: "9000" }, { dev: true }).baseUrl, "http://localhost:9000");
 });
 

@@ -27,7 +27,7 @@ Deno.test("start: development shows a terminal where everything is, its key and 
     `Farebox listens on http://127.0.0.1:8000
 
   mode      development, for this machine only
-  console   http://127.0.0.1:8000/console (sign in with sk_dev)
+  console   http://127.0.0.1:8000/console (sign in with sk_dev, or as the operator with admin_dev)
   docs      http://127.0.0.1:8000/docs
   API key   sk_dev
   database  data/dev.kv

@@ -57,7 +57,7 @@ export const routeDefects: readonly Defect[] = [
     seams: writing((write) =>
       withUsage(write, (usage) => usage.attempts ? { ...usage, upstream: "main" } : usage)
     ),
-    seedsMax: 10,
+    seedsMax: 40,
   },
   {
     name: "a continued response forgets where it is kept",

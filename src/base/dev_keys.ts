@@ -1,0 +1,5 @@
+/**
+ * The `ADMIN_KEY` of development, unless another one is set. It is publicly known: a service in
+ * development listens on this machine only, and no other accepts a key as short as that.
+ */
+export const devAdminKey = "admin_dev";
