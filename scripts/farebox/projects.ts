@@ -85,6 +85,10 @@ async function create(context: Context, options: Settings): Promise<void> {
   printProject(context, project, { apiKey, ownerKey });
   context.note("The keys are shown only once: store them now. The owner key opens the console.");
   const [model = "gpt-4o-mini"] = Object.keys(project.pricing.models);
+  if (!(model in project.pricing.models) && !project.pricing.catalogue) {
+    const price = "--input 0.15 --output 0.60";
+    context.note(`\nSet a price:\ndeno task farebox prices set ${project.id} ${model} ${price}`);
+  }
   context.note(`\nTry it:\n${firstRequest(context.settings.url, apiKey, model)}`);
 }
 

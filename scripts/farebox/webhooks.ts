@@ -76,6 +76,7 @@ async function listen(
 ): Promise<void> {
   const { api, note } = context;
   let secret = "";
+  let isSubscribed = false;
   const server = Deno.serve(
     { hostname: "127.0.0.1", port, onListen() {} },
     (request) => receive(context, request, secret),
@@ -95,13 +96,14 @@ async function listen(
       headers: { authorization: `Bearer ${made.apiKey}` },
     });
     secret = subscription.secret;
+    isSubscribed = true;
     note(`Listening at ${url} for ${subscription.events.join(", ")}. Stop with Ctrl-C.`);
     await stopped();
   } finally {
     await server.shutdown();
     // Ends the subscription with it.
     await api.json(`${keys}/${made.key.id}?made=true`, { method: "DELETE" });
-    note("The subscription is ended.");
+    if (isSubscribed) note("The subscription and its key are removed.");
   }
 }
 

@@ -26,20 +26,26 @@ const termsMax = 8;
 const snippetChars = 160;
 const schemasPlace = "Schemas";
 
-/** Returns what fits all words of a text, the best first. */
+/** Returns what fits all words of a text, or else most of them, the best first. */
 export function searchDocs(entries: readonly SearchEntry[], query: string): SearchResult[] {
   const terms = [...new Set(query.toLowerCase().split(/[\s,]+/).filter(Boolean))].slice(
     0,
     termsMax,
   );
   if (terms.length === 0) return [];
-  return entries.flatMap((entry) => {
+  const found = entries.flatMap((entry) => {
     const points = terms.map((term) => pointsOf(entry, term));
-    if (points.includes(0)) return [];
+    const fits = points.filter((one) => one > 0).length;
+    if (fits === 0) return [];
     const all = points.reduce((sum, one) => sum + one, 0);
     // Whoever searches wants to do something: a schema is a part of that.
-    return [{ entry, points: entry.place === schemasPlace ? all / 2 : all }];
-  }).sort((one, other) => other.points - one.points).slice(0, resultsMax)
+    return [{ entry, fits, points: entry.place === schemasPlace ? all / 2 : all }];
+  });
+  // Where nothing has all words, what has most of them is better than nothing.
+  const most = Math.max(0, ...found.map(({ fits }) => fits));
+  if (most < Math.ceil(terms.length / 2)) return [];
+  return found.filter(({ fits }) => fits === most)
+    .sort((one, other) => other.points - one.points).slice(0, resultsMax)
     .map(({ entry: { title, place, href, text } }) => ({
       title,
       place,
@@ -63,7 +69,8 @@ function pointsOf({ title, names, text }: SearchEntry, term: string): number {
 }
 
 function snippetOf(text: string, terms: readonly string[]): string {
-  const plain = text.replaceAll(/[`*#|]+/g, "").replaceAll(/\s+/g, " ").trim();
+  const plain = text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/```[^\n]*|-{3,}/g, " ")
+    .replaceAll(/[`*#|]+/g, "").replaceAll(/\s+/g, " ").trim();
   const low = plain.toLowerCase();
   const at = Math.max(
     0,

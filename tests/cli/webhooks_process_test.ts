@@ -31,7 +31,7 @@ Deno.test("farebox: webhooks listen prints what arrives, and ends its subscripti
   assert.match(line, /^\d\d:\d\d:\d\d {2}balance\.deposit\.created +ada {2}5 {2}\(evt_\w+\)\n$/);
   listening.kill("SIGINT");
   for (let part = await errors.read(); !part.done; part = await errors.read()) said += part.value;
-  assert.match(said, /The subscription is ended\./);
+  assert.match(said, /The subscription and its key are removed\./);
   await output.cancel();
   assert.equal((await listening.status).code, 0);
   const { subscriptions } = await farebox.json("/v1/webhooks/subscriptions", { key });

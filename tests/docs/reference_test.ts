@@ -96,6 +96,11 @@ Deno.test("search: finds operations by path, field and error code, events, and g
   );
   assert.equal((await found(world, "LangChain"))[0], "/docs/guides/langchain");
   assert.deepEqual(await found(world, "zzzzqqq"), []);
+  const most = await found(world, "openai python zzzzqqq");
+  assert.ok(
+    most.includes("/docs/guides/openai-sdk#python"),
+    `where nothing has all words: ${most}`,
+  );
 });
 
 Deno.test("search: nothing, and too much, are said in words", async () => {
