@@ -23,7 +23,7 @@ export function livePage(guard: ConsoleGuard, { running, deps }: ConsoleDeps): H
           </p>
           <Answers answers={shown} {...about} />
         </div>
-        <p class="muted">Updated every two seconds if scripts run; otherwise reload.</p>
+        <p class="muted">Updates every two seconds. Without JavaScript, reload the page.</p>
       </>,
       { section: "/live" },
     );

@@ -104,7 +104,7 @@ export function UserTables(
     <div class="cards">
       <Card title="Ran out of credit" note={<a href={here(`/requests?${refused}`)}>All</a>}>
         <Table
-          caption="Refused for lack of money, the last first"
+          caption="Refused for lack of money, latest first"
           columns={[
             "User",
             { title: "Requests", number: true },

@@ -183,7 +183,9 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
         <Outcome request={request} />,
         <RequestUser visit={visit} user={request.user} />,
         <ModelName request={request} />,
-        <span class="nowrap">{keys.get(request.key) ?? "deleted"}</span>,
+        <span class="nowrap">
+          {keys.get(request.key) ?? (request.key === "dev" ? "sk_dev" : "deleted")}
+        </span>,
         request.inputTokens + request.outputTokens === 0
           ? "–"
           : `${count(request.inputTokens)} / ${count(request.outputTokens)}`,

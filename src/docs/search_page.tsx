@@ -20,7 +20,7 @@ export function SearchPage({ reference, base, query, results }: {
         : results.length === 0
         ? (
           <EmptyState icon="docs" title="Nothing found">
-            Nothing has all of these words. Try fewer, or an error code.
+            No section contains these words. Try fewer, or an error code.
           </EmptyState>
         )
         : (
