@@ -6,8 +6,8 @@ import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { Project } from "../projects/schema.ts";
 import { attemptsToWrite } from "../store/backoff.ts";
 import { alertsKey, movedKey, projectsPrefix } from "../store/keys.ts";
-import { emptyWrite, type Key } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { createRounds } from "../store/scan.ts";
 import {
   type Alert,
   alertRules,
@@ -56,19 +56,18 @@ interface AlertServices extends Omit<FindServices, "deps"> {
 export function createAlerts(services: AlertServices): Alerts {
   const { deps, commit } = services;
   const { kv, clock, id: makeId, log } = deps;
-  let after: Key | null = null;
+  const rounds = createRounds(kv, projectsPrefix, projectsPerSweep);
   let roundAt = -Infinity;
   let mailing: Promise<void> | null = null;
   /** When a project last sent a test e-mail. */
   const samples = new Map<string, number>();
 
   async function nextProjects(): Promise<Project[]> {
-    if (after === null) {
+    if (rounds.isAtStart) {
       if (clock.elapsed() - roundAt < roundMs) return [];
       roundAt = clock.elapsed();
     }
-    const rows = await listAfter(kv, projectsPrefix, { after, limit: projectsPerSweep });
-    after = rows.length < projectsPerSweep ? null : rows.at(-1)?.key ?? null;
+    const rows = await rounds.next();
     return rows.flatMap(({ value }) => value ? [fromBytes<Project>(value)] : []);
   }
 

@@ -183,6 +183,15 @@ export function unknownParameter(path: readonly PropertyKey[]): ApiError {
   return badRequest(param, `Unknown parameter: '${param}'.`, "unknown_parameter");
 }
 
+/**
+ * Throws 400 for a member named `__proto__` at any depth: schemas of records drop it silently.
+ */
+export function requireNoProto(value: unknown, place: readonly PropertyKey[] = []): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Object.hasOwn(value, "__proto__")) throw unknownParameter([...place, "__proto__"]);
+  for (const [name, inner] of Object.entries(value)) requireNoProto(inner, [...place, name]);
+}
+
 /** A schema's message without its leading "Invalid"; for a record's key, what is wrong with it. */
 function wordsOf(issue: z.core.$ZodIssue): string {
   const [ofName] = issue.code === "invalid_key" ? issue.issues : [];

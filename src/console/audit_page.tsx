@@ -10,7 +10,7 @@ import { auditActor, AuditDetail, auditLabels, auditWords } from "./audit_words.
 import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ConsoleVisit } from "./guard.tsx";
-import { nameOfKey } from "./overview_filter.tsx";
+import { nameOfKey } from "./key_name.ts";
 
 const section = "/audit";
 const rowsPerPage = 50;

@@ -56,6 +56,20 @@ export function MoneyChart({ visit, period, title, says, amounts, before = [], z
   );
 }
 
+/** What users were charged over a period: `total` in all. */
+export function RevenueChart({ total, ...chart }: {
+  visit: ProjectVisit;
+  period: Period;
+  total: Amount;
+  amounts: readonly AmountAt[];
+  before: readonly AmountAt[];
+  zoom: (query: string) => string;
+}) {
+  const { visit: { project: { currency } }, period } = chart;
+  const says = `${formatAmount(total)} ${currency} were charged in the ${period.title}.`;
+  return <MoneyChart {...chart} title="Revenue" says={says} />;
+}
+
 /** An amount as short as an axis needs it: `$0`, `$0.50`, `$0.0060`, `$1.2K`. */
 function axisText(value: number, currency: string): string {
   if (value !== 0 && value < 1_000) {

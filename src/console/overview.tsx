@@ -14,8 +14,9 @@ import { FirstSteps, stepsOf } from "./first_steps.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { Endings, ModelTable, UserTables } from "./overview_tables.tsx";
-import { MoneyChart } from "./money_chart.tsx";
-import { Change, OverviewFilters, readOverviewFilter } from "./overview_filter.tsx";
+import { RevenueChart } from "./money_chart.tsx";
+import { Change } from "./change.tsx";
+import { OverviewFilters, readOverviewFilter } from "./overview_filter.tsx";
 import { respondFiltered } from "./overview_part.tsx";
 import { headingOf, type Period, periodBefore, readPeriod } from "./period.ts";
 import { chargedAmount } from "./timeline.ts";
@@ -136,15 +137,13 @@ function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewVie
 }
 
 function Revenue({ visit, period, summary, before }: OverviewView) {
-  const { project: { currency }, here } = visit;
+  const { here } = visit;
   const pointsOf = ({ hours }: Summary) =>
     hours.map(({ start, totals }) => ({ start, amount: chargedAmount(totals) }));
-  const charged = `${formatAmount(chargedAmount(summary.totals))} ${currency}`;
   return (
-    <MoneyChart
+    <RevenueChart
       {...{ visit, period }}
-      title="Revenue"
-      says={`${charged} were charged in the ${period.title}.`}
+      total={chargedAmount(summary.totals)}
       amounts={pointsOf(summary)}
       before={pointsOf(before)}
       zoom={(times) => here(`?${times}`)}

@@ -3,6 +3,7 @@ import { FormField, FormSelect, Hidden } from "../pages/form_parts.tsx";
 import { Tabs } from "../pages/parts.tsx";
 import type { ApiKey } from "../projects/schema.ts";
 import type { ProjectVisit } from "./guard.tsx";
+import { nameOfKey } from "./key_name.ts";
 import { type Period, usualPeriods } from "./period.ts";
 
 /** What the overview is narrowed to: a model, an API key's id or a user. Empty: all. */
@@ -16,12 +17,6 @@ export interface OverviewFilter {
 export function readOverviewFilter({ incoming: { query } }: ProjectVisit): OverviewFilter {
   const text = (name: string) => query(name)?.trim() ?? "";
   return { model: text("model"), key: text("key"), user: text("user") };
-}
-
-/** Returns how a key is called where it is chosen. */
-export function nameOfKey(key: Pick<ApiKey, "name" | "suffix"> | undefined): string {
-  if (!key) return "that no longer exists";
-  return key.name === "" ? `…${key.suffix}` : `${key.name} (…${key.suffix})`;
 }
 
 /** The usual periods, and a form for other dates, one model, one key or one user. */
@@ -65,12 +60,4 @@ export function OverviewFilters({ visit, period, keys, filter }: {
       </details>
     </>
   );
-}
-
-/** How a value differs from that of the period before, in percent. */
-export function Change({ now, before }: { now: number; before: number }) {
-  if (before === 0) return <>no earlier data</>;
-  const percent = Math.round(((now - before) / Math.abs(before)) * 100);
-  const sign = percent > 0 ? "▲ " : percent < 0 ? "▼ " : "";
-  return <>{`${sign}${Math.abs(percent).toLocaleString("en-US")} % vs. previous`}</>;
 }

@@ -6,8 +6,10 @@ import { seeOther } from "../pages/response.tsx";
 import { type PartSummary, readPart, type SummaryPart } from "../summaries/part.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { ProjectVisit } from "./guard.tsx";
-import { MoneyChart } from "./money_chart.tsx";
-import { Change, nameOfKey, type OverviewFilter, OverviewFilters } from "./overview_filter.tsx";
+import { RevenueChart } from "./money_chart.tsx";
+import { Change } from "./change.tsx";
+import { nameOfKey } from "./key_name.ts";
+import { type OverviewFilter, OverviewFilters } from "./overview_filter.tsx";
 import { headingOf, type Period, periodBefore } from "./period.ts";
 import { addressOf } from "./user_link.tsx";
 
@@ -37,15 +39,13 @@ export async function respondFiltered(
   const query = new URLSearchParams(part);
   const pointsOf = ({ hours }: PartSummary) =>
     hours.map(({ start, totals: { cost } }) => ({ start, amount: cost }));
-  const charged = `${formatAmount(summary.totals.cost)} ${project.currency}`;
   return page(
     "Overview",
     <>
       <PartFigures {...{ visit, summary, before, part, period }} />
-      <MoneyChart
+      <RevenueChart
         {...{ visit, period }}
-        title="Revenue"
-        says={`${charged} were charged in the ${period.title}.`}
+        total={summary.totals.cost}
         amounts={pointsOf(summary)}
         before={pointsOf(before)}
         zoom={(times) => here(`?${times}&${query}`)}

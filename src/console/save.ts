@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import { canonicalJson } from "../base/json.ts";
-import { parseWith } from "../base/request.ts";
+import { parseWith, requireNoProto } from "../base/request.ts";
 import { type Project, type UpdateProject, updateProjectSchema } from "../projects/schema.ts";
 import type { ProjectVisit } from "./guard.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
@@ -38,7 +38,9 @@ export async function saveSettings(
   const isAsSeen = (current: Project) => form.get("seen") === fingerprintOf(part, current);
   const wanted = (current: Project) => {
     // Unchanged values are not validated: older versions may have accepted what is invalid now.
-    const moves = parseWith(updateProjectSchema, moved(current, changes(current)));
+    const given = moved(current, changes(current));
+    requireNoProto(given);
+    const moves = parseWith(updateProjectSchema, given);
     return changesOf(current, moves);
   };
   if (isEmpty(wanted(project))) {

@@ -66,7 +66,7 @@ export function userPage(
           <RecentRequests visit={visit} requests={requests} user={user} />
           <UserLimitsCard visit={visit} user={user} />
         </div>
-        <UserActivity {...{ visit, user, lines, kind, cursor, nextCursor }} />
+        <UserActivity {...{ visit, user, period, lines, kind, cursor, nextCursor }} />
       </>,
       {
         section: "/users",

@@ -8,6 +8,7 @@ import { isReinstatement } from "../ledger/record.ts";
 import { FormSelect, Hidden } from "../pages/form_parts.tsx";
 import { Card, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
 import type { ProjectVisit } from "./guard.tsx";
+import type { Period } from "./period.ts";
 import { kindLabels } from "./kind_labels.ts";
 import { addressOf } from "./user_link.tsx";
 
@@ -26,19 +27,22 @@ export function readKind(kind: string | undefined): EntryKind | null {
 }
 
 /** A page of a user's entries, newest first. */
-export function UserActivity({ visit, user, lines, kind, cursor, nextCursor }: {
+export function UserActivity({ visit, user, period, lines, kind, cursor, nextCursor }: {
   visit: ProjectVisit;
   user: string;
+  /** Of the rest of the page, which the links keep. */
+  period: Period;
   lines: readonly ActivityLine[];
   kind: EntryKind | null;
   cursor: string | undefined;
   nextCursor: string | null;
 }) {
-  const path = `${addressOf(visit, user)}${kind === null ? "" : `&kind=${kind}`}`;
+  const times = Object.fromEntries(new URLSearchParams(period.query));
+  const path = `${addressOf(visit, user)}&${period.query}${kind === null ? "" : `&kind=${kind}`}`;
   return (
     <Card title="Activity" note="Newest first">
       <form method="get" action={visit.here("/users/one")} class="filters">
-        <Hidden fields={{ user }} />
+        <Hidden fields={{ user, ...times }} />
         <FormSelect
           name="kind"
           label="Kind"

@@ -3,7 +3,8 @@ import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
-import { devApiKey, devProjectId } from "../projects/auth.ts";
+import { devApiKey } from "../base/dev_keys.ts";
+import { devProjectId } from "../projects/auth.ts";
 import { PlainHomePage, StartPage } from "./home_page.tsx";
 
 /**

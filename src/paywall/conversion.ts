@@ -2,8 +2,8 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { paywalledKey, paywalledPrefix, paywalledUserPrefix } from "../store/keys.ts";
-import { emptyWrite, type Key } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { createRounds } from "../store/scan.ts";
 import { countPaywallHourly } from "../summaries/hourly_counters.ts";
 
 /** Counts how many users who saw the paywall paid within an hour. */
@@ -54,13 +54,9 @@ const rowsPerSweep = 500;
 export function createPaywalledSweep(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  let after: Key | null = null;
+  const rounds = createRounds(kv, paywalledPrefix, rowsPerSweep);
   return async () => {
-    const rows = await listAfter(kv, paywalledPrefix, {
-      after: after && [...after],
-      limit: rowsPerSweep,
-    });
-    after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
+    const rows = await rounds.next();
     const since = clock.now() - hourMs;
     const old = rows.filter(({ value }) => value && fromBytes<number>(value) < since);
     if (old.length === 0) return;

@@ -1,3 +1,4 @@
+import { devApiKey } from "../base/dev_keys.ts";
 import { createHash } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import { type Config, isLoopback } from "../config.ts";
@@ -15,8 +16,6 @@ export interface Caller {
   >;
 }
 
-/** The fixed key of development. Never stored, and accepted only from this machine. */
-export const devApiKey = "sk_dev";
 /** The project of the development key. */
 export const devProjectId = "pw_00000000000000000000000DEV";
 

@@ -1,4 +1,4 @@
-import { devApiKey } from "./auth.ts";
+import { devApiKey } from "../base/dev_keys.ts";
 import { createProjectSchema } from "./schema.ts";
 
 /** The project of development. The simulated model is expensive enough that its cost is visible. */

@@ -2,7 +2,7 @@ import { badCursor, badRequest } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import type { Incoming } from "../base/handler.ts";
 import { bodyBytesMax } from "../base/limits.ts";
-import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
+import { parseWith, readJsonBody, readLimit, requireNoProto } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Deps } from "../deps.ts";
@@ -28,8 +28,11 @@ interface AdminDeps {
  */
 export function projectRoutes(services: AdminDeps) {
   const { admin, deps, projectCache, adminGuard, revokeWithMade } = services;
-  const body = async ({ request, inTime }: Incoming) =>
-    (await inTime(readJsonBody(request, bodyBytesMax))).value;
+  const body = async ({ request, inTime }: Incoming) => {
+    const { value } = await inTime(readJsonBody(request, bodyBytesMax));
+    requireNoProto(value);
+    return value;
+  };
   const answer = (status: number, value: unknown, { requestId }: Incoming) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
   const projectOf = (incoming: Incoming) => checkId(incoming.param("projectId"), "project");

@@ -5,8 +5,8 @@ import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { projectsPrefix, requestsKey, requestsPrefix } from "../store/keys.ts";
-import { emptyWrite, type Key } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { createRounds } from "../store/scan.ts";
 import { requestColumns, type RequestRecord, type StoredRequest, storeRequest } from "./record.ts";
 
 /** Records what came of each request, and keeps it for some days. */
@@ -139,11 +139,9 @@ const projectsPerSweep = 50;
 export function createRequestSweep(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  let after: Key | null = null;
+  const rounds = createRounds(kv, projectsPrefix, projectsPerSweep);
   return async () => {
-    const projects = await listAfter(kv, projectsPrefix, { after, limit: projectsPerSweep });
-    after = projects.length < projectsPerSweep ? null : projects.at(-1)?.key ?? null;
-    for (const { value } of projects) {
+    for (const { value } of await rounds.next()) {
       const project = value && fromBytes<Project>(value);
       if (!project) continue;
       const prefix = requestsPrefix(project.id);

@@ -81,6 +81,28 @@ export async function* pagesUnder(kv: Kv, prefix: Key, limit: number): AsyncGene
   }
 }
 
+/** Reads the rows under a prefix again and again, a page at each call: for sweeps. */
+export interface Rounds {
+  /** Whether the next page is the first one of a round. */
+  readonly isAtStart: boolean;
+  next(): Promise<Row[]>;
+}
+
+/** Creates rounds over the rows under a prefix, with pages of at most `limit` rows. */
+export function createRounds(kv: Kv, prefix: Key, limit: number): Rounds {
+  let after: Key | null = null;
+  return {
+    get isAtStart() {
+      return after === null;
+    },
+    async next() {
+      const rows: Row[] = await listAfter(kv, prefix, { after, limit });
+      after = rows.length < limit ? null : rows.at(-1)?.key ?? null;
+      return rows;
+    },
+  };
+}
+
 /** The rest of a key after a prefix: the position of a scan of the rows under it. */
 const keyPlace = z.array(z.union([z.string(), z.number()])).min(1).max(4)
   .refine((parts) => parts.join("").length <= keyCharsMax);

@@ -138,12 +138,7 @@ interface CountedCall {
 export function countCallHourly(
   { projectId, model, outcome, latencyMs, firstTokenMs, at }: CountedCall,
 ): Increment {
-  const values = [
-    1n,
-    outcome === "failed" ? 1n : 0n,
-    outcome === "refused" ? 1n : 0n,
-    outcome === "completed" ? BigInt(latencyMs) : 0n,
-  ];
+  const values = endingOf(outcome, latencyMs);
   if (firstTokenMs !== null) {
     const found = timeClassesMs.findIndex((most) => firstTokenMs <= most);
     const place = found < 0 ? timeClassesMs.length : found;
@@ -152,11 +147,21 @@ export function countCallHourly(
   return { key: sumKey(projectId, startOfHour(at)), field: `calls:${model}`, values };
 }
 
+/** One call: whether it failed or was refused, and the ms of a completed one. */
+function endingOf(outcome: CountedCall["outcome"], latencyMs: number): bigint[] {
+  return [
+    1n,
+    outcome === "failed" ? 1n : 0n,
+    outcome === "refused" ? 1n : 0n,
+    outcome === "completed" ? BigInt(latencyMs) : 0n,
+  ];
+}
+
 /** A request that was made with an API key. */
 interface CountedKeyRequest {
   projectId: string;
   keyId: string;
-  outcome: "completed" | "failed" | "canceled" | "refused";
+  outcome: CountedCall["outcome"];
   latencyMs: number;
   inputTokens: number;
   outputTokens: number;
@@ -176,12 +181,7 @@ export function countKeyHourly(
   { projectId, keyId, outcome, latencyMs, inputTokens, outputTokens, cost, upstreamCost, at }:
     CountedKeyRequest,
 ): Increment {
-  const values = [
-    1n,
-    outcome === "failed" ? 1n : 0n,
-    outcome === "refused" ? 1n : 0n,
-    outcome === "completed" ? BigInt(latencyMs) : 0n,
-  ];
+  const values = endingOf(outcome, latencyMs);
   if (cost > 0n || inputTokens > 0) {
     values.push(BigInt(inputTokens), BigInt(outputTokens), cost);
     if (upstreamCost !== null) values.push(upstreamCost, cost);

@@ -9,8 +9,8 @@ import {
   topUsersKey,
   topUsersPrefix,
 } from "../store/keys.ts";
-import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import { emptyWrite, type Kv } from "../store/kv.ts";
+import { createRounds } from "../store/scan.ts";
 import { monthOf } from "../base/period.ts";
 
 /** Tracks who spends most, without reading every account. */
@@ -264,11 +264,9 @@ const rowsPerSweep = 200;
 export function createTopUsersSweep(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  let after: Key | null = null;
+  const rounds = createRounds(kv, projectsPrefix, projectsPerSweep);
   return async () => {
-    const projects = await listAfter(kv, projectsPrefix, { after, limit: projectsPerSweep });
-    after = projects.length < projectsPerSweep ? null : projects.at(-1)?.key ?? null;
-    for (const { key } of projects) {
+    for (const { key } of await rounds.next()) {
       const prefix = topUsersPrefix(String(key[1]));
       for (const [kind, days] of Object.entries(keptDays)) {
         const end = new Date(clock.now() - days * dayMs).toISOString().slice(0, 10);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { assetNames } from "../../src/pages/assets.ts";
-import { devApiKey, devProjectId } from "../../src/projects/auth.ts";
+import { devApiKey } from "../../src/base/dev_keys.ts";
+import { devProjectId } from "../../src/projects/auth.ts";
 import { devProject } from "../../src/projects/dev_project.ts";
 import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
 import { busyWorld } from "../support/console_data.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { devApiKey, devProjectId } from "../../src/projects/auth.ts";
+import { devApiKey } from "../../src/base/dev_keys.ts";
+import { devProjectId } from "../../src/projects/auth.ts";
 import { devProject } from "../../src/projects/dev_project.ts";
 import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
 import { createWorld, type World } from "../support/world.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { devApiKey, devProjectId } from "../../src/projects/auth.ts";
+import { devApiKey } from "../../src/base/dev_keys.ts";
+import { devProjectId } from "../../src/projects/auth.ts";
 import { runFarebox } from "../support/command.ts";
 import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 

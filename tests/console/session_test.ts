@@ -350,7 +350,8 @@ Deno.test("console: an archived project can be viewed", async () => {
 Deno.test("console: in development the well-known key works only from this machine", async () => {
   using world = await createWorld({ dev: true });
   const { devProject } = await import("../../src/projects/dev_project.ts");
-  const { devApiKey, devProjectId } = await import("../../src/projects/auth.ts");
+  const { devApiKey } = await import("../../src/base/dev_keys.ts");
+  const { devProjectId } = await import("../../src/projects/auth.ts");
   await world.app.admin.ensure(devProjectId, devProject);
   const visitor = new Visitor(world);
   assert.equal((await visitor.signIn(devApiKey)).status, 303);

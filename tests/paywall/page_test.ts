@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { devApiKey, devProjectId } from "../../src/projects/auth.ts";
+import { devApiKey } from "../../src/base/dev_keys.ts";
+import { devProjectId } from "../../src/projects/auth.ts";
 import { devProject } from "../../src/projects/dev_project.ts";
 import { oldTopUpToken } from "../support/links.ts";
 import { storeAsText } from "../support/books.ts";

@@ -5,7 +5,7 @@ import {
   reportStart,
   reportUnpayable,
 } from "../../src/platform/startup_report.ts";
-import { devApiKey } from "../../src/projects/auth.ts";
+import { devApiKey } from "../../src/base/dev_keys.ts";
 import { devRequest } from "../../src/projects/dev_project.ts";
 import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 import { findCommand, testWith } from "../support/toolchains.ts";

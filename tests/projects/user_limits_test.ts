@@ -75,6 +75,7 @@ Deno.test("own limits: invalid ones are refused, and nothing changes", async () 
     { ada: { spendPerDay: "-1" } },
     { ada: { tokens: 1 } },
     { "line\nbreak": {} },
+    JSON.parse('{"__proto__":{"concurrent":1}}'),
     { ["x".repeat(129)]: {} },
     many,
   ];
