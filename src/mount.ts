@@ -108,11 +108,13 @@ export function mount(
         })
       ),
     );
+  const endpoints = Object.keys(routes).filter((path) => isApiPath(path) && !/[:*]/.test(path));
+  const places = { routesAt, endpoints };
   varied.notFound((context) => {
     const { method, path, raw: { headers } } = context.req;
     const options = { route: "other", method, maskPath: maskUnknown };
     if (path === invalidHostPath) return serve(options, invalidHost)(context);
-    const { refuse, isUnknown, ...refused } = refusePath({ path, headers }, routesAt);
+    const { refuse, isUnknown, ...refused } = refusePath({ path, headers }, places);
     const isPreflight = method === "OPTIONS" && headers.has("access-control-request-method");
     const handler = isPreflight && isUnknown ? preflight : notFound(refuse);
     return serve({ ...options, ...refused }, handler)(context);

@@ -1,3 +1,4 @@
+import { nearestText } from "./base/edit_distance.ts";
 import { ApiError } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
 import type { WriteErrorBody } from "./base/response.ts";
@@ -30,11 +31,11 @@ const segmentsMax = 8;
 
 /**
  * Finds out why no handler serves a path: an endpoint that is not served at all, a wrong base URL,
- * a wrong method, or a WebSocket.
+ * a wrong method, a WebSocket, or a slip in the path of one of the endpoints.
  */
 export function refusePath(
   { path, headers }: { path: string; headers: Headers },
-  routesAt: RoutesAt,
+  { routesAt, endpoints }: { routesAt: RoutesAt; endpoints: readonly string[] },
 ): PathRefusal {
   const unserved = unservedEndpointAt(path);
   const served = unserved ? noRoutes : routesAt(path);
@@ -46,7 +47,9 @@ export function refusePath(
   const refuse = (): Handler => {
     if (isWebSocket && (unserved || routes.length > 0)) return webSocketRefused(unserved);
     if (unserved) return notServed(unserved);
-    if (isUnknown) return unknownUrl(adviceAt(path, routes.length > 0));
+    if (isUnknown) {
+      return unknownUrl(routes.length > 0 ? baseUrlAdvice(path) : typo(path, endpoints));
+    }
     return methodNotAllowed([...served.keys()].join(", "));
   };
   const shown = isAnthropic
@@ -71,9 +74,13 @@ function routesMeant(path: string, routesAt: RoutesAt): ReturnType<RoutesAt> {
   return noRoutes;
 }
 
-/** The most likely mistake in a client's configuration. */
-function adviceAt(path: string, isServedElsewhere: boolean): string {
-  if (!isServedElsewhere) return "Please check the URL for typos.";
+function typo(path: string, endpoints: readonly string[]): string {
+  const meant = nearestText(path, endpoints);
+  return meant === null ? "Please check the URL for typos." : `Did you mean ${meant}?`;
+}
+
+/** The most likely mistake in a client's base URL. */
+function baseUrlAdvice(path: string): string {
   if (/\/messages(\/count_tokens)?$/.test(path)) {
     return "Clients that add /v1/messages themselves, such as Claude Code and Anthropic's SDKs, " +
       "need a base URL without /v1. Vercel's AI SDK needs one that ends in /v1.";

@@ -129,8 +129,10 @@ function noAnswer(url: string, error: unknown, lateAfterMs: number | null): Unre
     return new Unreachable(`The service at ${url} did not respond within ${lateAfterMs / 1000} s.`);
   }
   const why = error instanceof Error ? String(error.cause ?? error.message) : String(error);
+  const wasSent = !why.includes("client error (Connect)");
   return new Unreachable(
     `The service does not respond at ${url}. Is it running, and is the URL right? ` +
       `Set it with --url or FAREBOX_URL. (${why})`,
+    wasSent,
   );
 }

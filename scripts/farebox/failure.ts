@@ -25,11 +25,15 @@ export class Refusal extends Failure {
   }
 }
 
-/** No response, or not in time: the request may or may not have been processed. */
+/** No response, or not in time: what was sent may or may not have been processed. */
 export class Unreachable extends Failure {
-  constructor(message: string) {
+  /** False where there was no connection, so that nothing can have been processed. */
+  readonly wasSent: boolean;
+
+  constructor(message: string, wasSent = true) {
     super(exitCodes.unreachable, message);
     this.name = "Unreachable";
+    this.wasSent = wasSent;
   }
 }
 

@@ -64,7 +64,7 @@ async function book(
     query,
     headers: { "idempotency-key": key },
   }).catch((error) => {
-    if (!(error instanceof Unreachable)) throw error;
+    if (!(error instanceof Unreachable && error.wasSent)) throw error;
     throw new Unreachable(
       `${error.message}\nIt is unknown whether it was recorded. To record it exactly once, ` +
         `repeat the command with --idempotency-key ${key}`,

@@ -1,5 +1,4 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { fromDecimal } from "../base/money.ts";
 import {
@@ -7,7 +6,7 @@ import {
   listProjectActivities,
   type ProjectActivity,
 } from "../ledger/project_activities.ts";
-import { FormField, FormSelect } from "../pages/form_parts.tsx";
+import { FormSelect } from "../pages/form_parts.tsx";
 import { EmptyState, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { kindLabels } from "./kind_labels.ts";
@@ -16,6 +15,7 @@ import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { UnbookedPayments } from "./unbooked.tsx";
 import { unbookedOfProject } from "../payments/unbooked.ts";
 import { readKind } from "./user_activity.tsx";
+import { readTimes, TimeFields } from "./times.tsx";
 import { addressOf } from "./user_link.tsx";
 
 const section = "/activity";
@@ -29,14 +29,8 @@ export function activityPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
 } {
   function read({ project, incoming: { query } }: ProjectVisit, limit: number) {
     const kind = readKind(query("kind"));
-    const [from, to] = [dayOf(query("from"), "from"), dayOf(query("to"), "to")];
-    return listProjectActivities(deps.kv, project, {
-      limit,
-      cursor: query("cursor"),
-      kind,
-      from,
-      to: to === null ? null : to + dayMs,
-    });
+    const cursor = query("cursor");
+    return listProjectActivities(deps.kv, project, { limit, cursor, kind, ...readTimes(query) });
   }
 
   return {
@@ -78,15 +72,6 @@ export function activityPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
   };
 }
 
-const dayMs = 24 * 60 * 60 * 1000;
-
-function dayOf(text: string | undefined, name: string): number | null {
-  if (text === undefined || text === "") return null;
-  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : NaN;
-  if (!Number.isNaN(at)) return at;
-  throw badRequest(name, `‘${name}’ must be a date such as 2026-11-21.`);
-}
-
 function givenQuery(query: (name: string) => string | undefined): URLSearchParams {
   const given = new URLSearchParams();
   for (const name of ["kind", "from", "to"]) {
@@ -106,8 +91,7 @@ function ActivityFilters({ visit: { here, incoming: { query } } }: { visit: Proj
           value={query("kind") ?? ""}
           options={[["", "All"], ...Object.entries(kindLabels)]}
         />
-        <FormField name="from" label="From" type="date" value={query("from") ?? ""} />
-        <FormField name="to" label="To" type="date" value={query("to") ?? ""} />
+        <TimeFields query={query} />
         <button type="submit">Filter</button>
         {givenQuery(query).size === 0
           ? null

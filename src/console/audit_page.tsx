@@ -1,6 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { csvLine } from "../base/csv.ts";
-import { notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { FormSelect } from "../pages/form_parts.tsx";
 import { Pager, Table, TimeCell } from "../pages/parts.tsx";
@@ -9,7 +8,7 @@ import type { ApiKey } from "../projects/schema.ts";
 import { auditActor, AuditDetail, auditLabels, auditWords } from "./audit_words.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
-import type { ConsoleGuard, ConsoleVisit } from "./guard.tsx";
+import { type ConsoleGuard, type ConsoleVisit, requireOperator } from "./guard.tsx";
 import { nameOfKey } from "./key_name.ts";
 
 const section = "/audit";
@@ -60,10 +59,6 @@ export function auditPages(guard: ConsoleGuard, { deps, admin }: ConsoleDeps): {
       return csv(null, visit);
     }),
   };
-}
-
-function requireOperator({ session }: ConsoleVisit): void {
-  if (session.projectId !== null) throw notFound("page");
 }
 
 interface TrailView {

@@ -85,6 +85,12 @@ const words: Readonly<Record<AuditActionName, Words>> = {
     </>
   ),
   "secrets.resealed": () => "encrypted stored secrets with the current key",
+  "catalogue.refreshed": ({ detail: { date, changed } }) => (
+    <>
+      refreshed the list prices to those of {text(date)}:{" "}
+      {changed === 1 ? "1 price" : `${String(changed)} prices`} changed
+    </>
+  ),
   "console.signed_in": () => "signed in to the console",
 };
 
@@ -108,6 +114,7 @@ export const auditLabels: Readonly<Record<AuditActionName, string>> = {
   "user.forgotten": "User erased",
   "stripe.reconciled": "Payments reconciled",
   "secrets.resealed": "Secrets encrypted again",
+  "catalogue.refreshed": "List prices refreshed",
   "console.signed_in": "Sign-in",
 };
 

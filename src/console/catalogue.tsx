@@ -6,6 +6,7 @@ import type { Prices } from "../pricing/terms.ts";
 import type { Project } from "../projects/schema.ts";
 import { FormField } from "../pages/form_parts.tsx";
 import { Badge, ExactMoney, Pager, Table, Tabs } from "../pages/parts.tsx";
+import { PriceMoves } from "./catalogue_refresh.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 
@@ -101,6 +102,9 @@ export function cataloguePage(
         section,
         note: `List prices of ${prices.catalogueDate}, per million tokens at the standard tier. ` +
           "The margin is a part of what users pay, and assumes 3 input tokens per output token.",
+        actions: visit.session.projectId === null
+          ? <a class="button small" href={visit.at("/catalogue")}>Refresh the list prices</a>
+          : undefined,
       },
     );
   });
@@ -113,34 +117,13 @@ function LastRefreshed({ visit: { here }, last }: {
 }) {
   if (last === null) return null;
   const { date, changed, models } = last;
-  const money = (text: string) => <ExactMoney amount={fromDecimal(text)} currency="usd" />;
-  const move = (before: string | undefined, after: string) =>
-    before === undefined || before === after ? money(after) : <>{money(before)} → {money(after)}</>;
   const many = changed === 1 ? "1 list price" : `${changed.toLocaleString("en-US")} list prices`;
-  const only = models.length < changed ? ` These are the first ${models.length}.` : "";
+  const linkOf = (model: string) =>
+    here(`${section}/catalogue?${new URLSearchParams({ q: model })}`);
   return (
     <details class="card">
       <summary>The refresh of {date} changed {many}</summary>
-      <Table
-        caption={`Per million tokens.${only}`}
-        columns={[
-          { title: "Model", lead: true },
-          "Provider",
-          { title: "Input", number: true },
-          { title: "Output", number: true },
-        ]}
-        rows={models.map(({ provider, model, before, after }) => [
-          <>
-            <a href={here(`${section}/catalogue?${new URLSearchParams({ q: model })}`)}>{model}</a>
-            {" "}
-            {before === null ? <Badge>new</Badge> : null}
-          </>,
-          provider,
-          move(before?.input, after.input),
-          move(before?.output, after.output),
-        ])}
-        empty="Every price was as before."
-      />
+      <PriceMoves moves={models} of={changed} linkOf={linkOf} />
     </details>
   );
 }

@@ -2,6 +2,7 @@ import type { Alerts } from "../alerts/alerts.ts";
 import type { RunningCalls } from "../inference/running.ts";
 import type { Deps } from "../deps.ts";
 import type { Fleet } from "../fleet/fleet.ts";
+import type { Catalogue } from "../pricing/catalogue.ts";
 import type { CatalogueRefresh } from "../pricing/refresh.ts";
 import type { Prices } from "../pricing/terms.ts";
 import type { Links } from "../paywall/links.ts";
@@ -36,7 +37,8 @@ export interface ConsoleDeps {
   dispatcher: Pick<Dispatcher, "stateOf">;
   sessions: ConsoleSessions;
   prices: Prices;
-  catalogueRefresh: Pick<CatalogueRefresh, "last">;
+  catalogue: Pick<Catalogue, "date">;
+  catalogueRefresh: Pick<CatalogueRefresh, "diff" | "refresh" | "last">;
   targetHealth: Pick<TargetHealth, "view">;
   fleet: Pick<Fleet, "join">;
   askForKey: AskForKey;

@@ -18,6 +18,7 @@ const texts = {
   "redelivering": "The delivery is being retried.",
   "redelivering-all": "The failed deliveries are being retried, a few at a time.",
   "stripe-connected": "Stripe is connected: users can pay now.",
+  "prices-refreshed": "The list prices are refreshed. They apply from the next request on.",
   "mail-sent": "The test e-mail was sent.",
   "test-sent": "The test event was sent. It is the newest one in the list of deliveries.",
 } as const;

@@ -124,6 +124,11 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
   };
 }
 
+/** Throws 404 for an owner: the page is the operator's. */
+export function requireOperator({ session }: ConsoleVisit): void {
+  if (session.projectId !== null) throw notFound("page");
+}
+
 /** Shows an error as a page of its own. */
 export function errorPage(
   { status, message, headers }: ApiError,

@@ -6,6 +6,7 @@ import { MoneyCell } from "../pages/parts.tsx";
 import type { ProjectVisit } from "./guard.tsx";
 import type { Period } from "./period.ts";
 import { type AmountAt, amountSteps } from "./timeline.ts";
+import { timesQuery } from "./times.tsx";
 
 const hourMs = 60 * 60 * 1000;
 const numberOf = (amount: Amount) => Number(formatAmount(amount));
@@ -34,7 +35,7 @@ export function MoneyChart({ visit, period, title, says, amounts, before = [], z
   const linkOf = (start: number): { href?: string } =>
     period.stepMs < 2 * hourMs
       ? {}
-      : { href: zoom(`from=${stamp(start)}&to=${stamp(start + period.stepMs)}`) };
+      : { href: zoom(timesQuery({ from: start, to: start + period.stepMs })) };
   return (
     <BarChart
       id="charged"

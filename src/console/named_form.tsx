@@ -41,14 +41,14 @@ export function namedFormPages(guard: ConsoleGuard, { admin }: ConsoleDeps, of: 
   const isKnown = (project: Project, name: string) => Object.hasOwn(project[setting] ?? {}, name);
   return {
     show: guard.project((visit) => {
-      requireOperator(visit);
+      requireOperatorOfUpstreams(visit);
       const { project, incoming } = visit;
       const name = incoming.query(field.name);
       const known = name !== undefined && isKnown(project, name) ? name : null;
       return page(visit, { known, values: of.valuesOf(project, known), problem: null });
     }),
     save: guard.project(async (visit) => {
-      requireOperator(visit);
+      requireOperatorOfUpstreams(visit);
       const form = await visit.form();
       const { project, session, here, go } = visit;
       const known = submittedText(form, "known");
@@ -70,7 +70,7 @@ export function namedFormPages(guard: ConsoleGuard, { admin }: ConsoleDeps, of: 
 }
 
 /** Throws 403 for an owner: an upstream is asked from within the operator's network. */
-function requireOperator({ session }: ProjectVisit): void {
+function requireOperatorOfUpstreams({ session }: ProjectVisit): void {
   if (session.projectId === null) return;
   throw new ApiError(403, { message: "Only the operator changes upstreams and routes." });
 }

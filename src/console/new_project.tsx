@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { ApiError, notFound } from "../base/errors.ts";
+import { ApiError } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import {
   FormCheckbox,
@@ -13,7 +13,7 @@ import { Card, CodeBlock } from "../pages/parts.tsx";
 import { createProjectSchema, currencies, type Project } from "../projects/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { decimalText, formIdOf, orShowFormAgain, submittedText } from "./fields.ts";
-import type { ConsoleGuard, ConsoleVisit } from "./guard.tsx";
+import { type ConsoleGuard, type ConsoleVisit, requireOperator } from "./guard.tsx";
 
 const labels = {
   name: "Name",
@@ -79,10 +79,6 @@ async function connectAlso(
     if (error instanceof ApiError) return error.message;
     throw error;
   }
-}
-
-function requireOperator({ session }: ConsoleVisit): void {
-  if (session.projectId !== null) throw notFound("page");
 }
 
 /** Returns the fields as the API would receive them; the schema validates them. */

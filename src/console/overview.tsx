@@ -85,7 +85,7 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
 const numberOf = (amount: Amount) => Number(formatAmount(amount));
 const count = (value: number) => value.toLocaleString("en-US");
 
-function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewView) {
+function MoneyFigures({ visit, period, summary: { totals }, before, users }: OverviewView) {
   const { project: { currency }, here } = visit;
   const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
   const change = (now: Amount, then: Amount) => (
@@ -122,7 +122,7 @@ function MoneyFigures({ visit, summary: { totals }, before, users }: OverviewVie
         { label: "Margin", value: isKnown ? money(margin) : "–", note: share },
         {
           label: "Deposits",
-          value: <a href={here("/activity?kind=deposit")}>{money(deposits)}</a>,
+          value: <a href={here(`/activity?kind=deposit&${period.times}`)}>{money(deposits)}</a>,
           note: change(deposits, before.totals.deposits),
         },
         ...(owed ? [owed] : []),
@@ -156,24 +156,24 @@ function UseFigures({ visit: { here }, period, summary, before, users }: Overvie
   const ended = totals.requests + totals.failed;
   const rate = ended > 0 ? (totals.failed / ended) * 100 : 0;
   const shown = (value: Child, path: string) => <a href={here(path)}>{value}</a>;
-  const query = `${period.query.startsWith("from") ? `&${period.query}` : ""}`;
+  const requests = (outcome: string) => `/requests?outcome=${outcome}&${period.times}`;
   const active = users && period.days !== null ? users.active[period.days] : null;
   return (
     <Stats
       figures={[
         {
           label: "Requests",
-          value: shown(count(totals.requests), `/requests?outcome=completed${query}`),
+          value: shown(count(totals.requests), requests("completed")),
           note: <Change now={totals.requests} before={before.totals.requests} />,
         },
         {
           label: "Failed",
-          value: shown(count(totals.failed), `/requests?outcome=failed${query}`),
+          value: shown(count(totals.failed), requests("failed")),
           note: `${rate.toLocaleString("en-US", { maximumFractionDigits: 1 })} % of those sent`,
         },
         {
           label: "Refused",
-          value: shown(count(totals.refused), `/requests?outcome=refused${query}`),
+          value: shown(count(totals.refused), requests("refused")),
           note: <Change now={totals.refused} before={before.totals.refused} />,
         },
         ...(active === null ? [] : [{

@@ -5,6 +5,7 @@ import type { ApiKey } from "../projects/schema.ts";
 import type { ProjectVisit } from "./guard.tsx";
 import { nameOfKey } from "./key_name.ts";
 import { type Period, usualPeriods } from "./period.ts";
+import { TimeFields } from "./times.tsx";
 
 /** What the overview is narrowed to: a model, an API key's id or a user. Empty: all. */
 export interface OverviewFilter {
@@ -34,7 +35,6 @@ export function OverviewFilters({ visit, period, keys, filter }: {
     href: here(`?days=${days}${kept.size > 0 ? `&${kept}` : ""}`),
     shown: period.days === days,
   }));
-  const day = (name: "from" | "to") => incoming.query(name)?.slice(0, 10) ?? "";
   return (
     <>
       <Tabs label="Time" tabs={tabs} />
@@ -42,8 +42,7 @@ export function OverviewFilters({ visit, period, keys, filter }: {
         <summary>Filter</summary>
         <form method="get" action={here("")} class="filters">
           {period.days === null ? null : <Hidden fields={{ days: String(period.days) }} />}
-          <FormField name="from" label="From" type="date" value={day("from")} />
-          <FormField name="to" label="To" type="date" value={day("to")} />
+          <TimeFields query={incoming.query} />
           <FormField name="model" label="Model" value={model} />
           <FormSelect
             name="key"

@@ -106,7 +106,7 @@ function PartRequests({ visit: { here }, summary: { totals }, before, part, peri
   const { requests, failed, refused, latencyMs } = totals;
   const list = (outcome: string) => {
     const query = new URLSearchParams({ ...part, ...(outcome === "" ? {} : { outcome }) });
-    return here(`/requests?${query}${period.days === null ? `&${period.query}` : ""}`);
+    return here(`/requests?${query}&${period.times}`);
   };
   return (
     <Stats
@@ -129,7 +129,7 @@ function PartRequests({ visit: { here }, summary: { totals }, before, part, peri
         {
           label: "Average latency",
           value: latencyMs === null ? "–" : `${count(latencyMs)} ms`,
-          note: "of completed requests",
+          note: "until the end of the response",
         },
       ]}
     />

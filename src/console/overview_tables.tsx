@@ -23,7 +23,7 @@ export function ModelTable({ visit, period, summary: { totals, models, calls } }
     return modelRow({ link, model, call: calls.get(model.model), revenue, currency });
   });
   const others = [
-    <a href={here("/activity?kind=charge")}>Other charges</a>,
+    <a href={here(`/activity?kind=charge&${period.times}`)}>Other charges</a>,
     ...Array<string>(6).fill("–"),
     <MoneyCell amount={toAmount(other)} currency={currency} />,
     <Share part={shareOf(other, revenue)} />,
@@ -102,7 +102,10 @@ export function UserTables(
   const refused = new URLSearchParams({ outcome: "refused", reason: "insufficient_funds" });
   return (
     <div class="cards">
-      <Card title="Ran out of credit" note={<a href={here(`/requests?${refused}`)}>All</a>}>
+      <Card
+        title="Ran out of credit"
+        note={<a href={here(`/requests?${refused}&${period.times}`)}>All</a>}
+      >
         <Table
           caption="Refused for lack of money, latest first"
           columns={[
@@ -151,12 +154,12 @@ export function UserTables(
 
 /** Why requests were refused or failed. */
 export function Endings(
-  { visit: { here }, summary: { refusals, failures, unpriced } }: OverviewView,
+  { visit: { here }, period, summary: { refusals, failures, unpriced } }: OverviewView,
 ) {
   const columns: Column[] = ["Reason", { title: "Requests", number: true, lead: true }];
   const rows = (counts: readonly ReasonCount[], outcome: string) =>
     counts.map(({ reason, count: times }) => [
-      <a href={here(`/requests?${new URLSearchParams({ outcome, reason })}`)}>
+      <a href={here(`/requests?${new URLSearchParams({ outcome, reason })}&${period.times}`)}>
         <code>{reason}</code>
       </a>,
       count(times),

@@ -1,4 +1,5 @@
 import { badRequest } from "../base/errors.ts";
+import { readTimes, timesQuery } from "./times.tsx";
 
 /** A period of time, and the one of the same length before it. All times are in ms since 1970. */
 export interface Period {
@@ -10,6 +11,8 @@ export interface Period {
   title: string;
   /** The query that leads to it, such as `days=7`. */
   query: string;
+  /** The query by which lists show the same time, such as `from=2026-11-14`. */
+  times: string;
   /** How many days it has, where it ends now; null for a custom one. */
   days: 1 | 7 | 30 | 90 | null;
 }
@@ -36,28 +39,29 @@ export function readPeriod(
   now: number,
   usually: Period["days"] = 1,
 ): Period {
-  const [from, to] = [query("from") ?? "", query("to") ?? ""];
-  if (from !== "" || to !== "") return customPeriod(from, to, now);
+  const given = readTimes(query);
+  if (given.from !== null || given.to !== null) return customPeriod(given, now);
   const usual = usualPeriods.find(({ days }) => String(days) === query("days")) ??
     usualPeriods.find(({ days }) => days === usually) ?? usualPeriods[0];
   // Longer periods begin with a day, as what is counted by day does.
   const grain = usual.days === 1 ? hourMs : dayMs;
   const end = now - (now % grain) + grain;
   const { days, stepMs, title } = usual;
+  const from = end - days * dayMs;
   return {
-    from: end - days * dayMs,
+    from,
     to: now + 1,
     stepMs,
     title: `last ${title}`,
     query: `days=${days}`,
+    times: timesQuery({ from }),
     days,
   };
 }
 
-function customPeriod(fromText: string, toText: string, now: number): Period {
-  const from = readMoment("from", fromText) ?? now - 30 * dayMs;
-  const isDay = /^\d{4}-\d\d-\d\d$/.test(toText);
-  const to = (readMoment("to", toText) ?? now) + (isDay ? dayMs : 0);
+function customPeriod(given: { from: number | null; to: number | null }, now: number): Period {
+  const from = given.from ?? now - 30 * dayMs;
+  const to = given.to ?? now;
   if (from >= to) throw badRequest("from", "‘From’ must be before ‘to’.");
   if (to - from > daysMax * dayMs) {
     throw badRequest("from", `A period has at most ${daysMax} days.`);
@@ -66,22 +70,13 @@ function customPeriod(fromText: string, toText: string, now: number): Period {
   const span = to - start;
   const stepMs = span <= 2 * dayMs ? hourMs : span <= 14 * dayMs ? 6 * hourMs : stepOf(span);
   const title = `${shown(start)} to ${shown(to)}`;
-  const query = new URLSearchParams({ from: fromText, to: toText }).toString();
-  return { from: start, to, stepMs, title, query, days: null };
+  const query = timesQuery(given.to === null ? { from: start } : { from: start, to });
+  return { from: start, to, stepMs, title, query, times: query, days: null };
 }
 
 /** Whole days, so that there are at most 60 bars. */
 function stepOf(span: number): number {
   return Math.ceil(span / dayMs / 60) * dayMs;
-}
-
-function readMoment(name: string, text: string): number | null {
-  if (text === "") return null;
-  const at = /^\d{4}-\d\d-\d\d(T\d\d:\d\d)?$/.test(text)
-    ? Date.parse(text.length === 10 ? text : `${text}Z`)
-    : NaN;
-  if (!Number.isNaN(at)) return at;
-  throw badRequest(name, `‘${name}’ must be a date such as 2026-11-21.`);
 }
 
 function shown(at: number): string {

@@ -116,6 +116,7 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
       {
         actions: (
           <>
+            <a class="button" href={at("/catalogue")}>Price catalogue</a>
             <a class="button" href={at("/audit")}>Audit trail of the instance</a>
             <a class="button primary" href={at("/projects/new")}>New project</a>
           </>

@@ -12,6 +12,7 @@ import { requestFilterSchema } from "../requests/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { readTimes, TimeFields } from "./times.tsx";
 import { addressOf, UserLink } from "./user_link.tsx";
 
 const section = "/requests";
@@ -36,10 +37,18 @@ export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: C
 } {
   async function read({ project, incoming }: ProjectVisit, limit: number) {
     const given = givenFilters(incoming.query);
-    const filter = parseWith(requestFilterSchema, given);
+    const { from: _from, to: _to, ...others } = given;
+    const { from, to } = readTimes(incoming.query);
+    const filter = parseWith(requestFilterSchema, others);
     await requestLog.flush();
     const cursor = incoming.query("cursor");
-    return { given, ...await listRequests(deps.kv, project.id, { limit, cursor, filter }) };
+    const times = { from: from ?? undefined, to: to ?? undefined };
+    const found = await listRequests(deps.kv, project.id, {
+      limit,
+      cursor,
+      filter: { ...filter, ...times },
+    });
+    return { given, ...found };
   }
 
   return {
@@ -103,13 +112,13 @@ function withCursor(query: URLSearchParams, cursor: string): URLSearchParams {
   return next;
 }
 
-function Filters({ visit: { here }, given, keys }: {
+function Filters({ visit: { here, incoming }, given, keys }: {
   visit: ProjectVisit;
   given: Record<string, string>;
   keys: ReadonlyMap<string, string>;
 }) {
-  const field = (name: typeof filters[number], label: string, type: "text" | "date" = "text") => (
-    <FormField name={name} label={label} type={type} value={given[name] ?? ""} />
+  const field = (name: typeof filters[number], label: string) => (
+    <FormField name={name} label={label} value={given[name] ?? ""} />
   );
   const more = ["reason", "status", "id", "from", "to"].some((name) => name in given);
   return (
@@ -140,8 +149,7 @@ function Filters({ visit: { here }, given, keys }: {
           {field("reason", "Reason")}
           {field("status", "Status")}
           {field("id", "Request id")}
-          {field("from", "From", "date")}
-          {field("to", "To", "date")}
+          <TimeFields query={incoming.query} />
         </div>
       </details>
     </form>

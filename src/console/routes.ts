@@ -18,6 +18,7 @@ import { overviewPage } from "./overview.tsx";
 import { paymentPages } from "./payments.tsx";
 import { pricingPages } from "./pricing.tsx";
 import { cataloguePage } from "./catalogue.tsx";
+import { catalogueRefreshPages } from "./catalogue_refresh.tsx";
 import { consoleHome, projectsPage } from "./projects.tsx";
 import { refundPages } from "./refund.tsx";
 import { requestPages } from "./requests.tsx";
@@ -43,6 +44,7 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
   const { show, signIn, signOut } = signInRoutes(services);
   const project = "/console/projects/:projectId";
   const newProject = newProjectPages(guard, services);
+  const catalogue = catalogueRefreshPages(guard, services);
   const audit = auditPages(guard, services);
   const requests = requestPages(guard, services);
   const activity = activityPages(guard, services);
@@ -53,6 +55,7 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
     "/console/_kit": { GET: kitPage(guard, services) },
     "/console/projects/new": { GET: newProject.show, POST: newProject.create },
     "/console/projects": { GET: projectsPage(guard, services) },
+    "/console/catalogue": { GET: catalogue.show, POST: catalogue.receive },
     "/console/audit": { GET: audit.instanceList },
     "/console/audit.csv": { GET: audit.instanceCsv },
     [project]: { GET: overviewPage(guard, services) },

@@ -1,3 +1,4 @@
+import { nearestText } from "../base/edit_distance.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { type ReadForm, readFormBody } from "../base/form_body.ts";
@@ -23,7 +24,7 @@ import {
 import { resolveReferences } from "./kept_responses.ts";
 import { requireKeyBudget } from "../projects/key_budget.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
-import { requireModel } from "../projects/key_models.ts";
+import { allowsModel, requireModel } from "../projects/key_models.ts";
 import { withCache } from "./response_cache.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
 import { reasonOf, refuse, refuseRateError } from "./refuse.ts";
@@ -289,11 +290,13 @@ async function refuseUnpriced(
   { route, targets }: Targets,
 ): Promise<never> {
   const { deps, prices } = services;
-  const { caller: { snapshot: { project } }, input: { model }, receivedAt } = read;
+  const { caller: { key, snapshot: { project } }, input: { model }, receivedAt } = read;
   const isPriced = targets.length === 0 && prices.terms(project, model, receivedAt) !== null;
   if (isPriced) throw route ? modelNotFound(model) : noUpstream(deps.config);
   await reportUnpriced(services, read);
-  throw modelNotFound(model);
+  const { models, catalogue } = project.pricing;
+  const names = [...Object.keys(models), ...(catalogue ? prices.catalogueModels(project) : [])];
+  throw modelNotFound(model, nearestText(model, names.filter((name) => allowsModel(key, name))));
 }
 
 function isPreviousResponse({ param }: KeptReference): boolean {

@@ -100,7 +100,11 @@ async function readExtraAuthorities(log: Log): Promise<string[]> {
     return [await Deno.readTextFile(path)];
   } catch (error) {
     // Node ignores such a file too.
-    log("warn", "authorities_unreadable", { path, cause: String(error) });
+    log("warn", "authorities_unreadable", {
+      variable: "NODE_EXTRA_CA_CERTS",
+      path,
+      cause: String(error),
+    });
     return [];
   }
 }

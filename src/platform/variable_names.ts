@@ -1,3 +1,4 @@
+import { editDistance } from "../base/edit_distance.ts";
 import { variableNames } from "../config.ts";
 
 /** A variable that is probably meant as a setting, but is none. */
@@ -90,26 +91,4 @@ function nameDistance(given: string, wanted: string): number {
 function wordsOf(name: string): string[] {
   const parted = name.replace(/([a-z])([A-Z])/g, "$1_$2").toUpperCase();
   return parted.split(/[^A-Z\d]+/).filter((word) => word !== "");
-}
-
-/** The fewest insertions, deletions, replacements and swaps of neighbors between two texts. */
-function editDistance(from: string, to: string): number {
-  let before: number[] = [];
-  let previous = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (let i = 1; i <= from.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= to.length; j++) {
-      const differs = from[i - 1] === to[j - 1] ? 0 : 1;
-      let least = Math.min(at(previous, j) + 1, at(row, j - 1) + 1, at(previous, j - 1) + differs);
-      const isSwap = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
-      if (isSwap) least = Math.min(least, at(before, j - 2) + 1);
-      row.push(least);
-    }
-    [before, previous] = [previous, row];
-  }
-  return at(previous, to.length);
-}
-
-function at(row: readonly number[], index: number): number {
-  return row[index] ?? Infinity;
 }

@@ -15,8 +15,11 @@ const changesSchema = z.object({
     provider: z.string(),
     model: z.string(),
     before: listPriceSchema.nullable(),
-    after: listPriceSchema,
-  })).meta({ description: "Models whose price differs; `before` is null for new ones." }),
+    after: listPriceSchema.nullable(),
+  })).meta({
+    description: "Models whose price differs. `before` is null for new ones, and `after` for " +
+      "those that only the last refresh had a price for.",
+  }),
 });
 
 const price = { input: "2.5", cachedInput: "1.25", output: "10" };

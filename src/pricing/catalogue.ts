@@ -28,6 +28,10 @@ export interface Catalogue {
   find(provider: string | null, model: string, at: number): ListPrice | null;
   /** The list price of a model at this very provider. */
   findOf(provider: string, model: string, at: number): ListPrice | null;
+  /** The list price of a model at this very provider that came with Farebox. */
+  packaged(provider: string, model: string, at: number): ListPrice | null;
+  /** The refreshed prices, by provider. */
+  readonly refreshed: ReadonlyMap<string, ProviderPrices>;
   /** The names of a provider's models, in order; with a null provider, those of their makers. */
   models(provider: string | null): readonly string[];
   /** The context window of a model, in tokens; null where the package does not state it. */
@@ -47,6 +51,7 @@ export function createCatalogue(): Catalogue {
   let refreshed: ReadonlyMap<string, ProviderPrices> = new Map();
   let date = packageDate;
   let version = 0;
+  const lists = new Map<string | null, readonly string[]>();
 
   function findAt(provider: string, model: string, at: number): ListPrice | null {
     return refreshed.get(provider)?.get(model) ?? packagePrice(provider, model, at);
@@ -67,12 +72,20 @@ export function createCatalogue(): Catalogue {
       return null;
     },
     findOf: findAt,
+    packaged: packagePrice,
+    get refreshed() {
+      return refreshed;
+    },
     models(provider) {
+      const known = lists.get(provider);
+      if (known) return known;
       const names = (provider === null ? makers : providersFor(provider, "")).flatMap((one) => [
         ...(refreshed.get(one)?.keys() ?? []),
         ...(packageProvider(one)?.models ?? []).map(({ id }) => id),
       ]);
-      return [...new Set(names)].sort();
+      const list = [...new Set(names)].sort();
+      lists.set(provider, list);
+      return list;
     },
     contextWindow(provider, model) {
       for (const one of providersFor(provider, model)) {
@@ -85,6 +98,7 @@ export function createCatalogue(): Catalogue {
       refreshed = prices;
       date = day;
       version++;
+      lists.clear();
     },
   };
 }

@@ -2,6 +2,7 @@ import { encodeUtf8 } from "../base/utf8.ts";
 import { badRequest } from "../base/errors.ts";
 import { canonicalJson, fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
+import { type AuditActor, auditRow } from "../projects/audit.ts";
 import type { ListPrice } from "../projects/price_schema.ts";
 import { catalogueHeadKey, cataloguePartKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
@@ -13,7 +14,7 @@ export interface PriceChange {
   provider: string;
   model: string;
   before: ListPrice | null;
-  after: ListPrice;
+  after: ListPrice | null;
 }
 
 /** What a refresh did to a model's prices of tokens, per million; null where there was none. */
@@ -21,7 +22,7 @@ export interface RefreshedModel {
   provider: string;
   model: string;
   before: { input: string; output: string } | null;
-  after: { input: string; output: string };
+  after: { input: string; output: string } | null;
 }
 
 /** The last refresh of the catalogue. */
@@ -35,10 +36,16 @@ export interface LastRefresh {
 
 /** Refreshed prices of the catalogue, which are stored and reach every process. */
 export interface CatalogueRefresh {
-  /** The prices that would change, by provider and model. */
+  /**
+   * The prices that would change, by provider and model. What only the last refresh had is as it
+   * came with Farebox again, or has no price.
+   */
   diff(prices: CataloguePrices): PriceChange[];
-  /** Stores the prices in place of those of the last refresh; they apply to the next request. */
-  refresh(prices: CataloguePrices): Promise<void>;
+  /**
+   * Stores the prices in place of those of the last refresh, with a row in the audit trail; they
+   * apply to the next request.
+   */
+  refresh(prices: CataloguePrices, by: AuditActor): Promise<void>;
   /** Reads what another process has stored. */
   load(): Promise<void>;
   /** What the last refresh changed; null where there was none, or an older version made it. */
@@ -62,9 +69,10 @@ const modelsMax = 100;
 
 /** Creates the refreshing of a catalogue. */
 export function createCatalogueRefresh(
-  { kv, clock, id }: Pick<Deps, "kv" | "clock" | "id">,
+  deps: Pick<Deps, "kv" | "clock" | "id">,
   catalogue: Catalogue,
 ): CatalogueRefresh {
+  const { kv, clock, id } = deps;
   let loaded: Head | null = null;
 
   function apply(head: Head, prices: CataloguePrices["prices"]): void {
@@ -78,11 +86,18 @@ export function createCatalogueRefresh(
   function diff({ prices }: CataloguePrices): PriceChange[] {
     const at = clock.now();
     const changes: PriceChange[] = [];
+    const compare = (provider: string, model: string, after: ListPrice | null) => {
+      const before = catalogue.findOf(provider, model, at);
+      if (canonicalJson({ ...before }) === canonicalJson({ ...after })) return;
+      changes.push({ provider, model, before, after });
+    };
     for (const [provider, models] of Object.entries(prices)) {
-      for (const [model, after] of Object.entries(models)) {
-        const before = catalogue.findOf(provider, model, at);
-        if (before && canonicalJson(before) === canonicalJson(after)) continue;
-        changes.push({ provider, model, before, after });
+      for (const [model, after] of Object.entries(models)) compare(provider, model, after);
+    }
+    for (const [provider, models] of catalogue.refreshed) {
+      for (const model of models.keys()) {
+        if (Object.hasOwn(prices[provider] ?? {}, model)) continue;
+        compare(provider, model, catalogue.packaged(provider, model, at));
       }
     }
     return changes;
@@ -90,7 +105,7 @@ export function createCatalogueRefresh(
 
   return {
     diff,
-    async refresh({ date, prices }) {
+    async refresh({ date, prices }, by) {
       const parts = partsOf(prices);
       const changes = diff({ date, prices });
       const models = changes.slice(0, modelsMax).map(asRefreshed);
@@ -103,6 +118,9 @@ export function createCatalogueRefresh(
       const write = emptyWrite();
       write.checks.push({ key: catalogueHeadKey, version: row.version });
       write.sets.push({ key: catalogueHeadKey, value: toBytes(head) });
+      const detail = { date, changed: changes.length };
+      const deed = { by, action: "catalogue.refreshed", target: head.id, detail } as const;
+      write.sets.push(auditRow(deps, null, deed));
       parts.forEach((value, at) => write.sets.push({ key: cataloguePartKey(head.id, at), value }));
       for (let at = 0; before && at < before.parts; at++) {
         write.deletes.push(cataloguePartKey(before.id, at));
@@ -134,8 +152,8 @@ export function createCatalogueRefresh(
 }
 
 function asRefreshed({ provider, model, before, after }: PriceChange): RefreshedModel {
-  const tokens = ({ input, output }: ListPrice) => ({ input, output });
-  return { provider, model, before: before && tokens(before), after: tokens(after) };
+  const tokens = (price: ListPrice | null) => price && { input: price.input, output: price.output };
+  return { provider, model, before: tokens(before), after: tokens(after) };
 }
 
 /** The prices as values that the store can hold. Throws 400 where they are too many. */

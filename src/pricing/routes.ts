@@ -3,6 +3,7 @@ import { readJsonBody } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import type { AdminGuard } from "../projects/admin_guard.ts";
+import { byOperator } from "../projects/audit.ts";
 import { type Catalogue, packageDate } from "./catalogue.ts";
 import { type CataloguePrices, readCatalogueFile } from "./catalogue_file.ts";
 import type { CatalogueRefresh } from "./refresh.ts";
@@ -37,7 +38,7 @@ export function catalogueRoutes(
     refresh: adminGuard(async (incoming) => {
       const prices = await file(incoming);
       const changes = catalogueRefresh.diff(prices);
-      await catalogueRefresh.refresh(prices);
+      await catalogueRefresh.refresh(prices, byOperator("api", incoming.address()));
       return answer(incoming, { ...view(), changes });
     }),
   };

@@ -65,6 +65,7 @@ export const auditActions = [
   "user.forgotten",
   "stripe.reconciled",
   "secrets.resealed",
+  "catalogue.refreshed",
   "console.signed_in",
 ] as const;
 /** The name of an action. */

@@ -132,8 +132,8 @@ interface CountedCall {
 }
 
 /**
- * Returns the increment of one call of a model: calls, failed and refused ones, the ms of those
- * that completed, how many had a first token, its ms, and how many had it in each class of times.
+ * Returns the increment of one call of a model: calls, failed and refused ones, the ms of the
+ * others, how many had a first token, its ms, and how many had it in each class of times.
  */
 export function countCallHourly(
   { projectId, model, outcome, latencyMs, firstTokenMs, at }: CountedCall,
@@ -147,13 +147,13 @@ export function countCallHourly(
   return { key: sumKey(projectId, startOfHour(at)), field: `calls:${model}`, values };
 }
 
-/** One call: whether it failed or was refused, and the ms of a completed one. */
+/** One call: whether it failed or was refused, and otherwise its ms. */
 function endingOf(outcome: CountedCall["outcome"], latencyMs: number): bigint[] {
   return [
     1n,
     outcome === "failed" ? 1n : 0n,
     outcome === "refused" ? 1n : 0n,
-    outcome === "completed" ? BigInt(latencyMs) : 0n,
+    outcome === "failed" || outcome === "refused" ? 0n : BigInt(latencyMs),
   ];
 }
 
@@ -173,8 +173,8 @@ interface CountedKeyRequest {
 }
 
 /**
- * Returns the increment of one request of a key: requests, failed and refused ones, the ms of those
- * that completed, input and output tokens, the cost, the known upstream cost, and the cost of the
+ * Returns the increment of one request of a key: requests, failed and refused ones, the ms of the
+ * others, input and output tokens, the cost, the known upstream cost, and the cost of the
  * requests for which it is known.
  */
 export function countKeyHourly(

@@ -21,7 +21,7 @@ export interface PartTotals {
   upstreamCost: Amount;
   /** What was charged where the upstream cost is known, less that. */
   margin: Amount;
-  /** The average of the completed requests, in ms; null where there are none. */
+  /** The average of those that neither failed nor were refused, in ms; null for none. */
   latencyMs: number | null;
   /** Of models only. */
   firstTokenMs: CallTotals["firstTokenMs"];
@@ -89,7 +89,7 @@ const totalsOfKey = (key: string) => (sum: Sum): PartTotals => {
   const [requests = 0n, failed = 0n, refused = 0n, ms = 0n, input = 0n, output = 0n, ...money] =
     sum.get(`key:${key}`) ?? [];
   const [cost = 0n, upstreamCost = 0n, costed = 0n] = money;
-  const completed = Number(requests - failed - refused);
+  const served = Number(requests - failed - refused);
   return {
     requests: Number(requests),
     failed: Number(failed),
@@ -99,7 +99,7 @@ const totalsOfKey = (key: string) => (sum: Sum): PartTotals => {
     cost: toAmount(cost),
     upstreamCost: toAmount(upstreamCost),
     margin: toAmount(costed - upstreamCost),
-    latencyMs: completed > 0 ? Math.round(Number(ms) / completed) : null,
+    latencyMs: served > 0 ? Math.round(Number(ms) / served) : null,
     firstTokenMs: null,
   };
 };

@@ -60,7 +60,7 @@ export interface CallTotals {
   calls: number;
   failed: number;
   refused: number;
-  /** The average of the completed ones, in ms; null where there are none. */
+  /** The average of those that neither failed nor were refused, in ms; null for none. */
   latencyMs: number | null;
   /** Times to the first token: at most so long for half of them, and for 95 %, in ms. */
   firstTokenMs: { half: number; most: number } | null;
@@ -135,12 +135,12 @@ export function callsOf(sum: Sum): Map<string, CallTotals> {
     const [calls = 0, failed = 0, refused = 0, ms = 0, answered = 0, , ...classes] = values.map(
       Number,
     );
-    const completed = calls - failed - refused;
+    const served = calls - failed - refused;
     return [field.slice(callGroup.length), {
       calls,
       failed,
       refused,
-      latencyMs: completed > 0 ? Math.round(ms / completed) : null,
+      latencyMs: served > 0 ? Math.round(ms / served) : null,
       firstTokenMs: answered > 0
         ? { half: quantile(classes, answered / 2), most: quantile(classes, answered * 0.95) }
         : null,

@@ -235,10 +235,11 @@ export function noUpstream({ dev }: Pick<Config, "dev">): ApiError {
   });
 }
 
-/** 404: the project has no price for this model, so it is not served. */
-export function modelNotFound(model: string): ApiError {
+/** 404: the project has no price for the model; `meant` has one, and a similar name. */
+export function modelNotFound(model: string, meant: string | null = null): ApiError {
   return new ApiError(404, {
-    message: `The model '${model}' does not exist, or has no price in this project.`,
+    message: `The model '${model}' does not exist, or has no price in this project.` +
+      (meant === null ? "" : ` Did you mean '${meant}'?`),
     code: "model_not_found",
     param: "model",
   });

@@ -1,20 +1,13 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { chatBody, chatPath } from "../support/books.ts";
-import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
+import { assertAccessible, assertFits, picture, signIn, visit } from "../support/browser.ts";
 import { busyWorld } from "../support/console_data.ts";
 import { chunk, fedStream } from "../support/upstream.ts";
 import { deliver, logs } from "../support/webhooks.ts";
 import { adminKey, createWorld, type World } from "../support/world.ts";
 
 const env = { BASE_URL: "http://localhost:8000" };
-
-async function signIn(page: Page, url: string, key: string): Promise<void> {
-  await page.goto(`${url}/console`);
-  await page.getByLabel("Key").fill(key);
-  await page.keyboard.press("Enter");
-  await page.getByRole("button", { name: "Sign out" }).waitFor();
-}
 
 /** Opens a section by the navigation, which is behind a menu on a phone. */
 async function openSection(page: Page, name: string): Promise<void> {
@@ -109,21 +102,6 @@ for (const scheme of ["light", "dark"] as const) {
     assert.deepEqual(visitor.complaints, []);
   });
 }
-
-Deno.test("browser: the operator's forms for upstreams and routes are accessible and fit a phone", async () => {
-  using world = await busyWorld();
-  await using visitor = await visit(world, { scheme: "light" });
-  const { page, url } = visitor;
-  await signIn(page, url, adminKey);
-  const at = `${url}/console/projects/${world.projectId}/upstreams`;
-  for (const path of ["", "/one", "/one?name=main", "/route", "/route?model=smart"]) {
-    await page.goto(at + path);
-    await assertAccessible(page);
-    await assertFits(page);
-    await picture(page, `console-upstreams${path.replaceAll(/\W/g, "-")}`);
-  }
-  assert.deepEqual(visitor.complaints, []);
-});
 
 Deno.test("browser: no figure of a chart is cut off, however small, large or long it is", async () => {
   using world = await createWorld({ env });

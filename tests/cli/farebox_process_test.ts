@@ -217,6 +217,22 @@ Deno.test("farebox: invalid usage exits with 2, and tells what to type", async (
   assert.match(help.printed, /Exit codes:\n {2}0 {2}success\n {2}1 .*\n {2}2 .*\n {2}3 /);
 });
 
+/** A server that reads a request, and closes the connection without a response. */
+function startMute(): Disposable & { url: string } {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const closeAll = async () => {
+    for await (const connection of listener) {
+      await connection.read(new Uint8Array(4096));
+      connection.close();
+    }
+  };
+  void closeAll();
+  return {
+    url: `http://127.0.0.1:${listener.addr.port}`,
+    [Symbol.dispose]: () => listener.close(),
+  };
+}
+
 Deno.test("farebox: a refusal exits with 1, an unreachable service with 3, and each tells why", async () => {
   await using office = await openOffice();
   const { run, json, farebox, folder } = office;
@@ -244,7 +260,13 @@ Deno.test("farebox: a refusal exits with 1, an unreachable service with 3, and e
   const url = closedUrl();
   const absent = await runFarebox(["projects", "list"], { folder: folder.path, url });
   assertEnds(absent, 3, new RegExp(`^The service does not respond at ${url}. Is it running`));
-  const unknown = await runFarebox(["deposit", id, "ada", "1"], { folder: folder.path, url });
+  const unsent = await runFarebox(["deposit", id, "ada", "1"], { folder: folder.path, url });
+  assertEnds(unsent, 3, /Is it running, and is the URL right\?[^\n]*\n$/);
+  using mute = startMute();
+  const unknown = await runFarebox(["deposit", id, "ada", "1"], {
+    folder: folder.path,
+    url: mute.url,
+  });
   assertEnds(unknown, 3, /repeat the command with --idempotency-key farebox-[\w-]{36}\n$/);
   await using other = startOther();
   const foreign = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });

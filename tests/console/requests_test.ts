@@ -90,8 +90,33 @@ Deno.test("console: the overview compares with the period before, and shows any 
   const both = textOf((await owner.get("?from=2026-01-01&to=2026-01-02")).html);
   assert.match(both, /Revenue \$5\.00 no earlier data/);
   assert.match(both, /2026-01-01 to 2026-01-03, UTC/);
+  assert.match(textOf((await owner.get("?to=2026-01-02")).html), /2025-12-03 to 2026-01-03, UTC/);
   assert.equal((await owner.get("?from=2026-01-05&to=2026-01-02")).status, 400);
   assert.equal((await owner.get("?from=soon")).status, 400);
+});
+
+Deno.test("console: a figure of the overview leads to the list of its own time", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "50");
+  await world.json(chatPath, { body: chatBody("ada") });
+  await world.clock.advance(10 * dayMs);
+  await world.deposit("bob", "20");
+  await world.json(chatPath, { body: chatBody("bob") });
+  const owner = await signedIn(world);
+  const times = ["days=1", "days=7", "days=30", "from=2026-01-10", "to=2026-01-02"];
+  for (const query of [...times, "from=2026-01-11T00:00&to=2026-01-12T06:00"]) {
+    const { html } = await owner.get(`?${query}`);
+    const isLong = query === "days=30";
+    for (const [label, list] of [["Requests", "requests"], ["Deposits", "activity"]] as const) {
+      const [, path = "", shown] = html.match(
+        new RegExp(`${label}</dt><dd><a href="[^"]*/(${list}[^"]*)">(.*?)</a>`),
+      ) ?? [];
+      const found = await owner.get(path.replaceAll("&amp;", "&"));
+      assert.equal(found.status, 200, `${query}: ${path}`);
+      const rows = found.html.match(/<tr>/g)?.length ?? 0;
+      assert.equal(rows > 2, isLong, `${query}: ${path}, ${shown}`);
+    }
+  }
 });
 
 Deno.test("console: what needs a hand is named, with where to go", async () => {

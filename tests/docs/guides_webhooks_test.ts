@@ -19,7 +19,7 @@ const goPackage = "github.com/standard-webhooks/standard-webhooks/libraries@v0.0
 const goFolder = `${scratch.path}/go`;
 const programs = (await snippetsOf("webhooks")).filter(({ mark }) => mark === "webhook");
 const tools: Record<string, Toolchain> = {
-  ts: { path: Deno.execPath() },
+  js: { path: Deno.execPath() },
   python: await installPython(`${scratch.path}/python`, ["standardwebhooks==1.1.0"]),
   go: await installGo(goFolder, goPackage),
 };
@@ -32,8 +32,8 @@ interface Delivery {
 
 Deno.test("guides: webhooks are verified in three languages, with a library and without", () => {
   assert.deepEqual(programs.map(({ language }) => language), [
-    "ts",
-    "ts",
+    "js",
+    "js",
     "python",
     "python",
     "go",

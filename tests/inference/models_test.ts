@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { aMillionth } from "../../src/upstreams/models.ts";
+import { chatBody, chatPath } from "../support/books.ts";
 import { adminKey, createWorld } from "../support/world.ts";
 
 const price = { input: "0.15", output: "0.6" };
@@ -78,6 +79,20 @@ for (const [path, id] of found) {
     for (const key of modelKeys) assert.ok(key in body, key);
   });
 }
+
+Deno.test("models: a slip in a model's name gets the one that is priced", async () => {
+  const pricing = { models: { "gpt-4o-mini": { input: "1", output: "1" } } };
+  using world = await createWorld({ project: { pricing } });
+  const meant = async (model: string) => {
+    const { status, body } = await world.json(chatPath, { body: chatBody("ada", { model }) });
+    assert.equal(status, 404);
+    return /Did you mean '(.*)'\?$/.exec(body.error.message)?.[1] ?? null;
+  };
+  assert.equal(await meant("gpt-4o-mnii"), "gpt-4o-mini");
+  assert.equal(await meant("gpt4o-mini"), "gpt-4o-mini");
+  assert.equal(await meant("claude-opus"), null);
+  assert.equal(await meant("x".repeat(256)), null);
+});
 
 for (const id of ["unknown", "*", "constructor", "__proto__", "%E0%A4%A", "test-model/more"]) {
   Deno.test(`models: '${id}' is 404 model_not_found`, async () => { // case 5

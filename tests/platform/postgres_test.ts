@@ -183,7 +183,7 @@ test("postgres: writers that meet all the time lose no update and share no claim
   await using server = await startPostgres();
   const stores = await Promise.all(Array.from({ length: 4 }, () => open(server.url())));
   const claims = await stress(stores.map(({ kv }) => kv));
-  assert.ok(claims > 50, `${claims} claims`);
+  assert.ok(claims > 20, `${claims} claims`);
   for (const { kv } of stores) kv.close();
 });
 

@@ -88,6 +88,17 @@ Deno.test("catalogue: a refresh shows its difference, takes effect at once, and 
   }
 });
 
+Deno.test("catalogue: a refresh without the models of the last one says what becomes of their prices", async () => {
+  using world = await worldWith(catalogued());
+  await operate(world, path, file);
+  const { body } = await operate(world, path, { date: "2026-11-26", prices: {} });
+  const after = (wanted: string) => body.changes.find(({ model }: Body) => model === wanted).after;
+  assert.equal(body.changes.length, 2);
+  assert.equal(after("gpt-4o").input, "2.5", "as it came with Farebox");
+  assert.equal(after("gpt-9-nova"), null);
+  assert.equal(await statusOf(world, "gpt-9-nova"), 404);
+});
+
 Deno.test("catalogue: the file that the package publishes is read too", async () => {
   using world = await worldWith(catalogued());
   const published = [{

@@ -49,6 +49,22 @@ Deno.test("unserved: a client of Anthropic's API reads its own error body at eve
   }
 });
 
+Deno.test("unserved: a slip in the path of an endpoint gets the right one", async () => {
+  using world = await createWorld();
+  const slips = [
+    ["/v1/chat/completion", "Did you mean /v1/chat/completions?"],
+    ["/v1/chat/compeltions", "Did you mean /v1/chat/completions?"],
+    ["/v1/embedding", "Did you mean /v1/embeddings?"],
+    ["/v1/chats/completes", "Please check the URL for typos."],
+    [`/v1/${"x".repeat(2_000)}`, "Please check the URL for typos."],
+  ];
+  for (const [path = "", advice = ""] of slips) {
+    const { status, body } = await world.json(path, { body: {} });
+    assert.equal(status, 404, path);
+    assert.ok(body.error.message.endsWith(advice), body.error.message);
+  }
+});
+
 Deno.test("unserved: no row of the table hides a path that is served", async () => {
   using world = await createWorld();
   const served = Object.keys(world.app.routes);

@@ -87,3 +87,11 @@ export async function picture(page: Page, name: string, fullPage = true): Promis
   await Deno.mkdir(pictures, { recursive: true });
   await page.screenshot({ path: new URL(`${name}.png`, pictures).pathname, fullPage });
 }
+
+/** Signs in to the console with a key. */
+export async function signIn(page: Page, url: string, key: string): Promise<void> {
+  await page.goto(`${url}/console`);
+  await page.getByLabel("Key").fill(key);
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+}

@@ -43,6 +43,19 @@ export class Visitor {
     });
   }
 
+  /** Sends a form with a file as the page itself would. */
+  async upload(path: string, form: Record<string, string | File>): Promise<Shown> {
+    const body = new FormData();
+    for (const [name, value] of Object.entries(form)) body.append(name, value);
+    const sent = new Response(body);
+    const type = sent.headers.get("content-type") ?? "";
+    return await this.#ask(path, {
+      method: "POST",
+      body: await sent.arrayBuffer(),
+      headers: { "content-type": type, "sec-fetch-site": "same-origin" },
+    });
+  }
+
   /** Sends a form and opens the page that it redirects to. */
   async submit(path: string, form: Record<string, string> = {}): Promise<Shown> {
     const sent = await this.post(path, form);
@@ -113,6 +126,8 @@ export function hiddenFields(html: string, action = ""): Record<string, string> 
     assert.fail(`no form to ${action}`);
   const inputs = form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g);
   return Object.fromEntries(
-    [...inputs].map(([, name = "", value = ""]) => [name, value.replaceAll("&amp;", "&")]),
+    [...inputs].map((
+      [, name = "", value = ""],
+    ) => [name, value.replaceAll("&quot;", '"').replaceAll("&amp;", "&")]),
   );
 }

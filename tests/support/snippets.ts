@@ -27,10 +27,10 @@ export async function commandOf(
   { folder, python }: { folder: string; python: string },
 ): Promise<CommandLine> {
   if (language === "sh") return ["sh", "-c", code];
-  const file = `${folder}/snippet_${crypto.randomUUID()}.${language}`;
+  const file = `${folder}/snippet_${crypto.randomUUID()}.${language === "js" ? "mjs" : language}`;
   await Deno.writeTextFile(file, code);
   if (language === "python") return [python, file];
-  assert.equal(language, "ts", "only these can be run");
+  assert.ok(language === "ts" || language === "js", "only these can be run");
   const locked = [`--lock=${root}deno.lock`, "--frozen", "--config", `${root}deno.json`];
   return [Deno.execPath(), "run", "-A", "--quiet", ...locked, file];
 }

@@ -112,7 +112,7 @@ Deno.test("webhook process: a body that drips is cut by the one deadline", async
     body: '{"event":{"id":"e","data":{}}}',
     signal: AbortSignal.timeout(500),
   }));
-  assert.ok(performance.now() - startedAt < 1_500);
+  assert.ok(performance.now() - startedAt < 4_000);
   await eventually(() => timer !== null);
   clearInterval(timer ?? undefined);
 });
