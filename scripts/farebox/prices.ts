@@ -22,6 +22,11 @@ export function addPrices(program: Command, open: () => Context): void {
   prices.command("refresh <source>")
     .description("put the prices of a file or URL in force, after showing what changes")
     .action((source: string) => refresh(open(), source));
+  prices.command("list <project>").description("list the prices that a project has set")
+    .action((project: string) => listPrices(open(), project));
+  prices.command("markup <project> <percent>")
+    .description("serve every model of the catalogue, at its list price plus a percentage")
+    .action((project: string, percent: string) => setMarkup(open(), project, percent));
   prices.command("set <project> <model>")
     .description("set a model's price in a project, per million tokens; others stay")
     .requiredOption("--input <price>", "the price of input tokens")
@@ -49,6 +54,39 @@ async function setPrice(
   const changed = await api.json(projectPath(project), { method: "PATCH", body });
   const now = changed.project.pricing.models[model];
   print(now, () => `${model}: ${now.input} input, ${now.output} output, per million tokens.`);
+}
+
+async function listPrices({ api, print, note }: Context, project: string): Promise<void> {
+  const { project: { pricing, currency } } = await api.json(projectPath(project));
+  const models: [string, Body][] = Object.entries(pricing.models);
+  print(pricing, () =>
+    models.length === 0 ? "The project has no prices of its own." : formatTable(
+      ["MODEL", "INPUT", "OUTPUT", "CACHED INPUT", "OTHERS"],
+      models.map(([model, { input, output, cachedInput, ...others }]) => [
+        model,
+        input ?? "-",
+        output ?? "-",
+        cachedInput ?? "-",
+        Object.keys(others).join(", ") || "-",
+      ]),
+    ));
+  note(`\nIn ${currency} per million tokens. ${describeOthers(pricing)}`);
+}
+
+/** What users pay for the models without a price of their own. */
+function describeOthers({ catalogue, markupPercent, requestFee, models }: Body): string {
+  const fee = Number(requestFee ?? 0) === 0 ? "" : ` Each response also costs ${requestFee}.`;
+  if ("*" in models) return `Other models cost as "*".${fee}`;
+  if (!catalogue) return `Other models are not served.${fee}`;
+  const markup = Number(markupPercent ?? 0) === 0 ? "" : ` plus ${markupPercent} %`;
+  return `Other models cost the catalogue's list price${markup}.${fee}`;
+}
+
+async function setMarkup({ api, print }: Context, project: string, percent: string): Promise<void> {
+  const body = { pricing: { catalogue: true, markupPercent: percent } };
+  const changed = await api.json(projectPath(project), { method: "PATCH", body });
+  const { pricing } = changed.project;
+  print(pricing, () => describeOthers(pricing));
 }
 
 async function importPrices(context: Context, project: string, file: string): Promise<void> {

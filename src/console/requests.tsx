@@ -3,7 +3,7 @@ import type { Handler } from "../base/handler.ts";
 import { fromDecimal } from "../base/money.ts";
 import { parseWith } from "../base/request.ts";
 import { FormField, FormSelect } from "../pages/form_parts.tsx";
-import { Badge, EmptyState, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
+import { EmptyState, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
 import { listRequests, type RequestPage } from "../requests/list.ts";
 import { requestOutcomes, type RequestRecord } from "../requests/record.ts";
 import { requestDaysOf } from "../requests/request_log.ts";
@@ -12,8 +12,9 @@ import { requestFilterSchema } from "../requests/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { msText, OutcomeBadge, outcomeLabels } from "./request_parts.tsx";
 import { readTimes, TimeFields } from "./times.tsx";
-import { addressOf, UserLink } from "./user_link.tsx";
+import { UserLink } from "./user_link.tsx";
 
 const section = "/requests";
 const perPage = 50;
@@ -128,7 +129,10 @@ function Filters({ visit: { here, incoming }, given, keys }: {
           name="outcome"
           label="Outcome"
           value={given.outcome ?? ""}
-          options={[["", "All"], ...requestOutcomes.map((name) => [name, labels[name]] as const)]}
+          options={[
+            ["", "All"],
+            ...requestOutcomes.map((name) => [name, outcomeLabels[name]] as const),
+          ]}
         />
         {field("user", "User")}
         {field("model", "Model")}
@@ -156,15 +160,7 @@ function Filters({ visit: { here, incoming }, given, keys }: {
   );
 }
 
-const labels = {
-  completed: "Completed",
-  failed: "Failed",
-  canceled: "Canceled",
-  refused: "Refused",
-} as const;
-const tones = { completed: "good", failed: "bad", canceled: "", refused: "late" } as const;
-
-function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
+function RequestTable({ visit, keys, found: { requests, places }, isFiltered }: {
   visit: ProjectVisit;
   keys: ReadonlyMap<string, string>;
   found: RequestPage;
@@ -186,7 +182,7 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
         { title: "Upstream", number: true },
         "Request",
       ]}
-      rows={requests.map((request) => [
+      rows={requests.map((request, at) => [
         <TimeCell at={request.at} as="stamp" />,
         <Outcome request={request} />,
         <RequestUser visit={visit} user={request.user} />,
@@ -197,12 +193,12 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
         request.inputTokens + request.outputTokens === 0
           ? "–"
           : `${count(request.inputTokens)} / ${count(request.outputTokens)}`,
-        `${timeText(request.firstTokenMs)} / ${timeText(request.latencyMs)}`,
+        `${msText(request.firstTokenMs)} / ${msText(request.latencyMs)}`,
         <MoneyCell amount={fromDecimal(request.cost)} currency={currency} />,
         request.upstreamCost === null
           ? "–"
           : <MoneyCell amount={fromDecimal(request.upstreamCost)} currency={currency} />,
-        <RequestId visit={visit} request={request} />,
+        <RequestId visit={visit} request={request} place={places[at] ?? ""} />,
       ])}
       empty={
         <div class="card">
@@ -224,16 +220,10 @@ function RequestTable({ visit, keys, found: { requests }, isFiltered }: {
 
 const count = (value: number) => value.toLocaleString("en-US");
 
-/** A time for people: `412 ms`, `1.8 s`. */
-function timeText(ms: number | null): string {
-  if (ms === null) return "–";
-  return ms < 1_000 ? `${ms} ms` : `${(ms / 1_000).toFixed(1)} s`;
-}
-
 function Outcome({ request: { outcome, status, reason } }: { request: RequestRecord }) {
   return (
     <>
-      <Badge tone={tones[outcome]}>{labels[outcome]}</Badge>
+      <OutcomeBadge outcome={outcome} />
       {status === 200 ? null : <span class="muted small">{` ${status}`}</span>}
       {reason === null ? null : (
         <div>
@@ -268,15 +258,15 @@ function ModelName(
   );
 }
 
-function RequestId({ visit, request }: { visit: ProjectVisit; request: RequestRecord }) {
-  const { id, requestId, user, activityId } = request;
-  const shown = (
-    <code title={id}>{requestId.length > 10 ? `…${requestId.slice(-8)}` : requestId}</code>
-  );
-  if (activityId === null || user === null) return shown;
+function RequestId({ visit: { here }, request: { id, requestId }, place }: {
+  visit: ProjectVisit;
+  request: RequestRecord;
+  place: string;
+}) {
   return (
-    <a href={`${addressOf(visit, user)}#${activityId}`}>
-      <span class="hidden">Entry of</span> {shown}
+    <a href={here(`${section}/one?place=${place}`)}>
+      <span class="hidden">Request</span>{" "}
+      <code title={id}>{requestId.length > 10 ? `…${requestId.slice(-8)}` : requestId}</code>
     </a>
   );
 }

@@ -21,6 +21,7 @@ import { cataloguePage } from "./catalogue.tsx";
 import { catalogueRefreshPages } from "./catalogue_refresh.tsx";
 import { consoleHome, projectsPage } from "./projects.tsx";
 import { refundPages } from "./refund.tsx";
+import { requestPage } from "./request.tsx";
 import { requestPages } from "./requests.tsx";
 import { routeForm } from "./route_form.tsx";
 import { upstreamForm } from "./upstream_form.tsx";
@@ -63,6 +64,7 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
     [`${project}/audit`]: { GET: audit.list },
     [`${project}/audit.csv`]: { GET: audit.csv },
     [`${project}/requests`]: { GET: requests.list },
+    [`${project}/requests/one`]: { GET: requestPage(guard, services) },
     [`${project}/requests.csv`]: { GET: requests.csv },
     [`${project}/activity`]: { GET: activity.list },
     [`${project}/activity.csv`]: { GET: activity.csv },

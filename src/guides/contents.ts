@@ -16,7 +16,10 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
       "open-webui",
     ],
   },
-  { title: "Money", guides: ["prices", "usage", "stripe", "shared-wallets", "limits", "fields"] },
+  {
+    title: "Money",
+    guides: ["prices", "usage", "stripe", "refunds", "shared-wallets", "limits", "fields"],
+  },
   { title: "Upstreams", guides: ["routing", "response-cache"] },
   { title: "Your own systems", guides: ["events", "webhooks", "alerts"] },
   { title: "Operating", guides: ["console", "cli", "operations", "upgrading"] },

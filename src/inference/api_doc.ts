@@ -134,6 +134,11 @@ const callErrors: readonly ErrorDoc[] = [
   },
 ];
 
+/** What an error code of a call means; null for one that this server does not give. */
+export function callErrorText(code: string): string | null {
+  return callErrors.find((error) => error.code === code)?.when ?? null;
+}
+
 const mustPay: ErrorDoc = {
   status: 402,
   code: anyCode,

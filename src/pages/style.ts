@@ -57,6 +57,10 @@ input::placeholder, textarea::placeholder { color: var(--muted); opacity: 1; }
 textarea { font-family: var(--mono); font-size: 0.8125rem; line-height: 1.5; width: 100%; }
 input:focus-visible, select:focus-visible, textarea:focus-visible { outline-offset: -1px;
   border-radius: var(--radius); }
+input[type="file"] { padding: 0.3125rem; }
+input::file-selector-button { font: inherit; font-size: 0.8125rem; font-weight: 550; color: inherit;
+  margin: 0 0.75rem 0 0; padding: 0.125rem 0.625rem; cursor: pointer; background: var(--sunken);
+  border: 1px solid var(--line); border-radius: 0.375rem; }
 input[aria-invalid="true"] { border-color: var(--bad); box-shadow: 0 0 0 1px var(--bad); }
 input[type="checkbox"], input[type="radio"] { min-height: 0; width: 1rem; height: 1rem; margin: 0;
   accent-color: var(--accent); box-shadow: none; flex: none; }

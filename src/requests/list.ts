@@ -1,8 +1,8 @@
-import { badCursor } from "../base/errors.ts";
+import { badCursor, notFound } from "../base/errors.ts";
 import { firstIdAt, isId, timeOfId } from "../base/ids.ts";
 import { fromBytes } from "../base/json.ts";
 import { containsUtf8 } from "../base/utf8.ts";
-import { requestsPrefix } from "../store/keys.ts";
+import { requestsKey, requestsPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { RequestOutcome, RequestRecord, StoredRequest } from "./record.ts";
 import { readRequest } from "./store.ts";
@@ -25,6 +25,8 @@ export interface RequestFilter {
 /** Some requests, newest first. */
 export interface RequestPage {
   requests: RequestRecord[];
+  /** Where each of them is stored, in the same order: for `readRequestAt`. */
+  places: string[];
   /** Where to continue; null at the end. */
   nextCursor: string | null;
   /**
@@ -56,6 +58,7 @@ export async function listRequests(
   const start = [...prefix, filter.from === undefined ? "" : firstIdAt("rql", filter.from)];
   let place: Place | null = cursor === undefined ? null : readCursor(cursor);
   const requests: RequestRecord[] = [];
+  const places: string[] = [];
   const texts = textsOf(filter);
   for (let read = 0; read < most; read += rowsPerRead) {
     const end = [...prefix, ...endOf(place, filter)];
@@ -69,19 +72,36 @@ export async function listRequests(
         const record = readRequest(stored[at] ?? []);
         if (!matches(record, filter)) continue;
         requests.push(record);
+        places.push(`${row}.${at}`);
         if (requests.length === limit) {
-          return { requests, nextCursor: `${row}.${at}`, searchedTo: null };
+          return { requests, places, nextCursor: `${row}.${at}`, searchedTo: null };
         }
       }
       place = { row, before: 0 };
     }
-    if (rows.length < rowsPerRead) return { requests, nextCursor: null, searchedTo: null };
+    if (rows.length < rowsPerRead) return { requests, places, nextCursor: null, searchedTo: null };
   }
   return {
     requests,
+    places,
     nextCursor: place && `${place.row}.0`,
     searchedTo: place && timeOfId(place.row),
   };
+}
+
+/** Reads one request where a list has found it. Throws 404 where it is no longer stored. */
+export async function readRequestAt(
+  kv: Kv,
+  projectId: string,
+  place: string,
+): Promise<RequestRecord> {
+  const [row = "", at = ""] = place.split(".");
+  if (isId("rql", row) && /^\d{1,3}$/.test(at)) {
+    const { value } = await kv.get(requestsKey(projectId, row));
+    const stored = value && fromBytes<StoredRequest[]>(value)[Number(at)];
+    if (stored) return readRequest(stored);
+  }
+  throw notFound("request");
 }
 
 /** What a row contains that has a request that matches: other rows need not be parsed. */

@@ -1,5 +1,5 @@
 import { badCursor, notFound } from "../base/errors.ts";
-import { isId } from "../base/ids.ts";
+import { firstIdAt, isId } from "../base/ids.ts";
 import { fromTextExactly } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
@@ -58,21 +58,54 @@ export async function findDelivery(
   return { delivery: found.value, eventText: eventText ?? null };
 }
 
+/** So many deliveries of each status are searched. */
+const searchedMax = 100;
+
+/** Returns the deliveries of a time whose event mentions one of the texts, newest first. */
+export async function findLogs(
+  { kv }: Pick<Deps, "kv">,
+  projectId: string,
+  { from, to, texts }: {
+    /** In milliseconds since 1970. */
+    from: number;
+    to: number;
+    texts: readonly string[];
+  },
+): Promise<{ logs: LogEntry[]; isWhole: boolean }> {
+  const [after, before] = [firstIdAt("dly", from), firstIdAt("dly", to)];
+  const page = { after, before, limit: searchedMax };
+  const read = (status: DeliveryStatus) => listIds(kv, projectId, { filter: {}, status, page });
+  const lists = [await read("pending"), await read("success"), await read("error")];
+  const ids = [...new Set(lists.flat())].filter((id) => id >= after).sort().reverse();
+  const found = await readDeliveries(kv, ids.map((id) => ({ projectId, id })));
+  const deliveries = found.flatMap((row) => (row ? [row.value] : []));
+  const events = await readEventTexts(kv, deliveries);
+  const logs = deliveries.flatMap((delivery, at) => {
+    const event = events[at] ?? "";
+    return texts.some((text) => event.includes(text)) ? [viewDelivery(delivery, event)] : [];
+  });
+  return { logs, isWhole: lists.every((list) => list.length < searchedMax) };
+}
+
 interface Listing {
   filter: LogFilter;
   status: DeliveryStatus;
-  page: { before: string | null; limit: number };
+  page: { after?: string; before: string | null; limit: number };
 }
 
 /** Lists the ids of one status, newest first. */
 async function listIds(
   kv: Kv,
   projectId: string,
-  { filter, status, page: { before, limit } }: Listing,
+  { filter, status, page: { after, before, limit } }: Listing,
 ): Promise<string[]> {
   const name = filterName(filter, status);
-  const end = before === null ? {} : { end: logKey(projectId, name, before) };
-  const rows = await kv.list({ prefix: logPrefix(projectId, name), ...end, reverse: true, limit });
+  const range = {
+    ...(after === undefined ? {} : { start: logKey(projectId, name, after) }),
+    ...(before === null ? {} : { end: logKey(projectId, name, before) }),
+  };
+  const prefix = logPrefix(projectId, name);
+  const rows = await kv.list({ prefix, ...range, reverse: true, limit });
   const ids = rows.map(({ key }) => String(key[3]));
   if (status !== "pending") return ids;
   return [...ids, ...await listFresh(kv, projectId, { filter, before })];

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { chatBody, chatPath } from "../support/books.ts";
 import { assertAccessible, assertFits, picture, signIn, visit } from "../support/browser.ts";
+import { signedIn } from "../support/console.ts";
 import { busyWorld } from "../support/console_data.ts";
 import { chunk, fedStream } from "../support/upstream.ts";
 import { deliver, logs } from "../support/webhooks.ts";
@@ -25,6 +26,10 @@ async function allPages(world: World & { subscriptionId: string }): Promise<[str
     key: adminKey,
   });
   const [activity] = await world.activities("ada");
+  await world.app.flush();
+  const owner = await signedIn(world);
+  const { html } = await owner.get("requests?outcome=completed");
+  const [, place] = /one\?place=([\w.]+)/.exec(html) ?? [];
   const webhook = `${project}/webhooks/${world.subscriptionId}`;
   const named = `user=ada&activityId=${activity?.id}`;
   return [
@@ -33,6 +38,7 @@ async function allPages(world: World & { subscriptionId: string }): Promise<[str
     ["overview-model", `${project}?days=7&model=test-model`],
     ["live", `${project}/live`],
     ["requests", `${project}/requests`],
+    ["request", `${project}/requests/one?place=${place}`],
     ["requests-refused", `${project}/requests?outcome=refused`],
     ["activity", `${project}/activity`],
     ["users", `${project}/users`],

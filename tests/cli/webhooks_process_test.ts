@@ -52,6 +52,12 @@ Deno.test("farebox: a project's prices are set one by one or from a file, and ot
   assert.deepEqual([tested.code, /subscription/.test(tested.complaint)], [1, true]);
   assert.match((await run("projects", "show", id)).printed, /^name +Shop$/m);
   await run("prices", "set", id, "gpt-4o", "--input", "3", "--output", "12");
+  const listed = await run("prices", "list", id);
+  assert.match(listed.printed, /gpt-4o +3 +12 +-/);
+  assert.match(listed.complaint, /In usd per million tokens\. Other models are not served\./);
+  const marked = await run("prices", "markup", id, "20");
+  assert.equal(marked.printed, "Other models cost the catalogue's list price plus 20 %.\n");
+  assert.equal((await run("prices", "markup", id, "--", "-5")).code, 1);
   const path = `${folder.path}/prices.json`;
   await Deno.writeTextFile(path, JSON.stringify({ small: { input: "0.1", output: "0.4" } }));
   assert.equal((await run("prices", "import", id, path)).code, 2, "it asks first");

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { chatBody, chatPath } from "../support/books.ts";
 import { signedIn, textOf } from "../support/console.ts";
+import { subscribe } from "../support/webhooks.ts";
 import { createWorld } from "../support/world.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-Deno.test("console: requests are listed with why they failed, filtered, and led to their entries", async () => {
+Deno.test("console: requests are listed with why they failed, filtered, and opened", async () => {
   using world = await createWorld();
   await world.json(chatPath, { body: chatBody("poor") });
   await world.deposit("ada", "5");
@@ -16,8 +17,6 @@ Deno.test("console: requests are listed with why they failed, filtered, and led 
     textOf(all.html),
     /Completed ada test-model .*Refused insufficient_funds poor/,
   );
-  const [activity] = await world.activities("ada");
-  assert.match(all.html, new RegExp(`users/one\\?user=ada#${activity?.id}`));
   const refused = textOf((await owner.get("requests?outcome=refused")).html);
   assert.match(refused, /insufficient_funds poor/);
   assert.doesNotMatch(refused, /Completed 200/);
@@ -29,6 +28,42 @@ Deno.test("console: requests are listed with why they failed, filtered, and led 
   );
   assert.equal(csv.html.trimEnd().split("\r\n").length, 2);
   assert.equal((await owner.get("requests?status=lost")).status, 400);
+});
+
+Deno.test("console: a request shows why it ended, what it cost, its entry and its events", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  await world.json(chatPath, { body: chatBody("poor") });
+  await world.deposit("ada", "5");
+  await world.clock.advance(5 * 60 * 1000);
+  await world.json(chatPath, { body: chatBody("ada") });
+  await world.clock.advance(1_000);
+  const owner = await signedIn(world);
+  const openFirst = async (query: string) => {
+    const { html } = await owner.get(`requests?${query}`);
+    const [, place] = /href="[^"]*requests\/(one\?place=[^"]*)"/.exec(html) ?? [];
+    return await owner.get(`requests/${place}`);
+  };
+  const charged = await openFirst("outcome=completed");
+  const [activity] = await world.activities("ada");
+  assert.match(charged.html, new RegExp(`users/one\\?user=ada#${activity?.id}`));
+  assert.match(textOf(charged.html), /Status 200.*User ada Model test-model.*Charged \$0\.\d+/);
+  const types = [...charged.html.matchAll(/deliveries\/dly_\w+".*?<code>([\w.]+)<\/code>/gs)];
+  assert.deepEqual(
+    types.map(([, type]) => type).sort(),
+    ["proxy.request.completed", "proxy.request.started", "usage.charge.created"],
+  );
+
+  const refused = textOf((await openFirst("outcome=refused")).html);
+  assert.match(
+    refused,
+    /insufficient_funds The balance was too small\..*none: nothing was charged/,
+  );
+  assert.match(refused, /request\.blocked/);
+  assert.doesNotMatch(refused, /proxy\.request\.completed/);
+  for (const place of ["", "x", "rql_00000000000000000000000000.0", "rql_0.1.2"]) {
+    assert.equal((await owner.get(`requests/one?place=${place}`)).status, 404, place);
+  }
 });
 
 Deno.test("console: the activity of all users is filtered by kind and day, and downloaded", async () => {
