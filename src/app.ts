@@ -19,6 +19,7 @@ import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
 import { assetRoutes } from "./pages/assets.ts";
 import { homeRoutes } from "./home/routes.tsx";
+import { ownGuides } from "./guides/own_guides.ts";
 import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
 import { createSweep } from "./sweeps.ts";
@@ -188,6 +189,8 @@ function notingDeposits(recorder: MoneyRecorder, conversion: Conversion): MoneyR
 /** The handlers of every module. */
 function openHandlers(services: Services, load: Load): RouteHandlers {
   const { deps } = services;
+  const { config } = deps;
+  const guides = ownGuides(deps.guides, config);
   return {
     inference: openInference(services),
     ledger: ledgerRoutes(services),
@@ -205,9 +208,9 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     alerts: alertRoutes(services),
     exports: exportRoutes(services),
     backup: backupRoutes(services),
-    docs: docsRoutes({ deps, operations: apiDoc }),
+    docs: docsRoutes({ deps: { config, guides }, operations: apiDoc }),
     home: homeRoutes(deps),
-    guides: guideRoutes(deps),
+    guides: guideRoutes({ config, guides }),
     assets: assetRoutes(deps.fonts),
     health: healthRoutes(deps),
     metrics: openMetrics(services, load),

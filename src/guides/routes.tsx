@@ -9,7 +9,9 @@ import { type Guide, renderGuide } from "./markdown.ts";
 import { GuideIndexPage, GuidePage } from "./page.tsx";
 
 /** The guides as pages: public, without a key. */
-export function guideRoutes({ config, guides }: Deps): { contents: Handler; guide: Handler } {
+export function guideRoutes(
+  { config, guides }: Pick<Deps, "config" | "guides">,
+): { contents: Handler; guide: Handler } {
   const base = publicPath(config, "");
   const path = `${base}/docs/guides`;
   const rendered = new Map<string, Guide>();

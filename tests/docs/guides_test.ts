@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { guideContents } from "../../src/guides/contents.ts";
 import { renderGuide } from "../../src/guides/markdown.ts";
 import { snippetsOf } from "../support/snippets.ts";
-import { createWorld } from "../support/world.ts";
+import { createWorld, type World } from "../support/world.ts";
 
 const names = guideContents.flatMap(({ guides }) => guides);
 
@@ -68,6 +68,22 @@ Deno.test("guides: code is shown as it is in the file, to be copied", async () =
     text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&")
   ).filter((text) => text.startsWith("import"));
   assert.equal(shown, code);
+});
+
+Deno.test("guides: examples have this server's own URL, and outside development no key of development", async () => {
+  const env = { BASE_URL: "https://farebox.test/pay" };
+  using live = await createWorld({ env });
+  const shown = async (world: World, path: string) =>
+    await (await world.call(path, { key: null })).text();
+  const curl = await shown(live, "/docs/guides/curl");
+  assert.match(curl, /curl -s https:\/\/farebox\.test\/pay\/v1\/chat\/completions/);
+  assert.doesNotMatch(curl, /localhost:8000|sk_dev/);
+  const found = await shown(live, "/docs/search?q=charge+for+something+else");
+  assert.doesNotMatch(found, /localhost:8000/);
+  const start = await shown(live, "/docs/guides/first-five-minutes");
+  assert.match(start, /localhost:8000.*sk_dev/s, "it starts a service in development");
+  using dev = await createWorld({ dev: true, env: { PORT: "8123" } });
+  assert.match(await shown(dev, "/docs/guides/curl"), /localhost:8123.*sk_dev/s);
 });
 
 Deno.test("guides: under a BASE_URL with a path, links stay under it", async () => {
