@@ -34,7 +34,7 @@ export function addCopy(program: Command): void {
           { from: withoutPassword(from), to: withoutPassword(to), ...copied },
           `${copied.rows} rows are copied and compared. SHA-256 of all: ${copied.checksum}\n` +
             "Next: set KV_PATH to the new store, start the service, and run " +
-            "'deno task verify-ledger'.",
+            "'deno task farebox verify'.",
         );
       } finally {
         source.kv.close();

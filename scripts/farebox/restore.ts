@@ -30,7 +30,7 @@ export function addRestore(program: Command): void {
       terminal.print(
         { restored: path, from: file, kept },
         `${path} is restored from ${file}.${beside}\n` +
-          "Next: start the service, then verify it with 'deno task verify-ledger'.",
+          "Next: start the service, then verify it with 'deno task farebox verify'.",
       );
     });
 }

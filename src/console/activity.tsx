@@ -112,9 +112,9 @@ function ActivityTable({ visit, activities, isFiltered }: {
       caption="Newest first"
       columns={[
         "Time",
-        "What",
-        "User",
-        "Details",
+        { title: "What", phone: "left" },
+        { title: "User", phone: "right" },
+        { title: "Details", phone: "line" },
         { title: "Amount", number: true, lead: true },
         { title: "Balance after", number: true },
       ]}

@@ -141,13 +141,13 @@ function CatalogueTable({ visit: { project, here }, rows }: {
     <Table
       caption="Input and output"
       columns={[
-        { title: "Model", lead: true },
+        "Model",
         { title: "List, input", number: true },
         { title: "List, output", number: true },
         { title: "Users pay, input", number: true },
         { title: "Users pay, output", number: true },
-        { title: "Margin", number: true },
-        "Change",
+        { title: "Margin", number: true, lead: true },
+        { title: "Change", phone: "right" },
       ]}
       rows={rows.map(({ model, list, own, isOwn }) => [
         <>

@@ -76,11 +76,11 @@ function Deliveries({ logs, here, isWhole }: {
       caption="Newest first"
       columns={[
         "When",
-        "Event",
-        "Status",
-        { title: "Attempts", number: true },
+        { title: "Event", phone: "line" },
+        { title: "Status", lead: true },
+        { title: "Attempts", number: true, phone: "none" },
         { title: "Response", number: true },
-        "Error",
+        { title: "Error", phone: "line" },
         "Next attempt",
       ]}
       rows={logs.map((entry) => [

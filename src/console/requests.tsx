@@ -172,15 +172,15 @@ function RequestTable({ visit, keys, found: { requests, places }, isFiltered }: 
       caption="Newest first"
       columns={[
         "Time",
-        { title: "Outcome", bare: true },
-        "User",
-        "Model",
-        "Key",
-        { title: "Tokens in / out", number: true },
-        { title: "First token / total", number: true },
+        { title: "Outcome", phone: "left" },
+        { title: "User", phone: "right" },
+        { title: "Model", phone: "left" },
+        { title: "Key", phone: "none" },
+        { title: "Tokens in / out", number: true, phone: "none" },
+        { title: "First token / total", number: true, phone: "none" },
         { title: "Cost", number: true, lead: true },
-        { title: "Upstream", number: true },
-        "Request",
+        { title: "Upstream", number: true, phone: "none" },
+        { title: "Request", phone: "right" },
       ]}
       rows={requests.map((request, at) => [
         <TimeCell at={request.at} as="stamp" />,

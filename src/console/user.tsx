@@ -10,11 +10,11 @@ import { readUser, type UserDetail } from "../ledger/users.ts";
 import { viewBalance } from "../ledger/view.ts";
 import { Card, CopyButton, MoneyCell, Stats, Table, Tabs, TimeCell } from "../pages/parts.tsx";
 import type { Project } from "../projects/schema.ts";
-import { listRequests } from "../requests/list.ts";
-import type { RequestRecord } from "../requests/record.ts";
+import { listRequests, type RequestPage } from "../requests/list.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { MoneyChart } from "./money_chart.tsx";
+import { OutcomeBadge } from "./request_parts.tsx";
 import { type Period, readPeriod, usualPeriods } from "./period.ts";
 import { type ActivityLine, isRefundable, readKind, UserActivity } from "./user_activity.tsx";
 import { UserLimitsCard } from "./user_limits.tsx";
@@ -48,7 +48,7 @@ export function userPage(
     const period = readPeriod(incoming.query, clock.now(), 30);
     const spending = ref && (await readUserSpending(kv, ref, period));
     await requestLog.flush();
-    const { requests } = await listRequests(kv, project.id, {
+    const found = await listRequests(kv, project.id, {
       limit: requestsShown,
       filter: { user },
       rows: requestRowsMax,
@@ -63,7 +63,7 @@ export function userPage(
         <Holds detail={detail} />
         {spending && <Spending {...{ visit, user, period, spending }} />}
         <div class="cards">
-          <RecentRequests visit={visit} requests={requests} user={user} />
+          <RecentRequests visit={visit} found={found} user={user} />
           <UserLimitsCard visit={visit} user={user} />
         </div>
         <UserActivity {...{ visit, user, period, lines, kind, cursor, nextCursor }} />
@@ -197,9 +197,9 @@ function TopUpLink({ url }: { url: string }) {
   );
 }
 
-function RecentRequests({ visit, requests, user }: {
+function RecentRequests({ visit, found: { requests, places }, user }: {
   visit: ProjectVisit;
-  requests: readonly RequestRecord[];
+  found: RequestPage;
   user: string;
 }) {
   if (requests.length === 0) return null;
@@ -210,13 +210,13 @@ function RecentRequests({ visit, requests, user }: {
       <Table
         caption="Also failed and refused ones"
         columns={["Time", "Outcome", "Model", { title: "Cost", number: true, lead: true }]}
-        rows={requests.map(({ at, outcome, reason, model, cost }) => [
-          <TimeCell at={at} />,
-          reason === null ? outcome : (
-            <>
-              {outcome}: <code>{reason}</code>
-            </>
-          ),
+        rows={requests.map(({ at, outcome, reason, model, cost }, index) => [
+          <a href={here(`/requests/one?place=${places[index]}`)}>
+            <TimeCell at={at} />
+          </a>,
+          <>
+            <OutcomeBadge outcome={outcome} /> {reason === null ? null : <code>{reason}</code>}
+          </>,
           model ?? "",
           <MoneyCell amount={fromDecimal(cost)} currency={currency} />,
         ])}

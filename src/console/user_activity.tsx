@@ -67,11 +67,11 @@ function Activities({ visit, lines }: { visit: ProjectVisit; lines: readonly Act
       caption="Every entry of this user"
       columns={[
         "Time",
-        { title: "What", bare: true },
-        { title: "Details", bare: true },
+        { title: "What", phone: "left" },
+        { title: "Details", phone: "line" },
         { title: "Amount", number: true, lead: true },
         { title: "Balance after", number: true },
-        { title: "Action", bare: true },
+        { title: "Action", phone: "right" },
       ]}
       rows={lines.map(({ entry, left }) => [
         <TimeCell at={entry.createdAt} as="stamp" />,

@@ -147,7 +147,7 @@ function UsersRanked({ visit, rows }: { visit: ProjectVisit; rows: readonly User
       columns={[
         "User",
         "Last active",
-        { title: "Entries", number: true },
+        { title: "Entries", number: true, phone: "none" },
         { title: "Spent this month", number: true },
         { title: "Held", number: true },
         { title: "Balance", number: true, lead: true },

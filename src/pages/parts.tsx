@@ -110,9 +110,16 @@ export function DetailList({ rows }: { rows: readonly (readonly [name: string, v
 
 /**
  * A column of a table: its title, or one whose cells are figures. On a phone the `lead` column
- * stands beside the name of its row, and the others below with their titles, or `bare` without.
+ * stands beside the name of its row, and the others below with their titles, unless `phone` says
+ * otherwise: without a title in a line of their own, in the left or the right half of one, or not
+ * at all, where the row leads to a page that has it.
  */
-export type Column = string | { title: string; number?: true; lead?: true; bare?: true };
+export type Column = string | {
+  title: string;
+  number?: true;
+  lead?: true;
+  phone?: "line" | "left" | "right" | "none";
+};
 
 /** From so many columns on, a table is set closer. */
 const denseColumns = 9;
@@ -129,8 +136,9 @@ export function Table({ caption, columns, rows, empty }: {
 }) {
   if (rows.length === 0) return typeof empty === "string" ? <p class="muted">{empty}</p> : empty;
   const details = columns.map((column) => typeof column === "string" ? { title: column } : column);
-  const classOf = ({ number, lead, bare }: Exclude<Column, string>) =>
-    [number && "number", lead && "lead", bare && "bare"].filter(Boolean).join(" ") || undefined;
+  const classOf = ({ number, lead, phone }: Exclude<Column, string>) =>
+    [number && "number", lead && "lead", phone && `phone-${phone}`].filter(Boolean).join(" ") ||
+    undefined;
   return (
     <div class="table stacks" role="region" aria-label={caption} tabindex={0}>
       <table class={columns.length >= denseColumns ? "dense" : undefined}>

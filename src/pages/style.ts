@@ -222,8 +222,8 @@ table.inputs input { width: 7rem; } table.inputs td:first-child input { width: 1
     clip-path: inset(50%); }
   .stacks tbody { display: block; }
   .stacks caption { display: block; }
-  .stacks tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0.125rem 1rem;
-    padding: 0.75rem 1.25rem; border-bottom: 1px solid var(--line); }
+  .stacks tr { display: grid; grid-template-columns: minmax(0, 1fr) fit-content(65%);
+    grid-auto-flow: row dense; gap: 0.125rem 1rem; padding: 0.75rem 1.25rem; border-bottom: 1px solid var(--line); }
   .stacks tbody tr:last-child { border-bottom: 0; }
   .stacks tr > th, .stacks tr > td { padding: 0 !important; border: 0; grid-column: 1 / -1;
     min-width: 0; max-width: none; }
@@ -234,8 +234,11 @@ table.inputs input { width: 7rem; } table.inputs td:first-child input { width: 1
     white-space: normal; }
   .stacks td:not(.lead)::before { content: attr(data-label); color: var(--muted); float: left;
     margin-right: 1rem; }
-  .stacks tr > td.bare { text-align: left; } .stacks td.bare::before { content: none; }
-  .stacks td:empty { display: none; }
+  .stacks td[class*="phone-"]::before { content: none; }
+  .stacks tr > td:is(.phone-line, .phone-left) { text-align: left; }
+  .stacks tr > td.phone-left { grid-column: 1; } .stacks tr > td.phone-right { grid-column: 2; }
+  .stacks tr > td.phone-none { display: none; }
+  .stacks tr > td:empty { display: none; }
   .stacks td code { white-space: normal; }
 }
 `;

@@ -23,7 +23,7 @@ export const verifyApiDoc: EndpointDocs = {
       summary: "Verify the database",
       description:
         "Checks that entries, prices, holds, refunds, idempotency keys, Stripe payments and " +
-        "deliveries agree. Call it until `nextCursor` is null; `deno task verify-ledger` does so.",
+        "deliveries agree. Call it until `nextCursor` is null; `deno task farebox verify` does so.",
       query: z.object({ cursor }),
       answers: {
         200: responseDocs("The result of this page.", pageSchema, {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { SMTPServer } from "smtp-server";
 import { readConfig } from "../../src/config.ts";
 import { openMailer } from "../../src/platform/mailer.ts";
@@ -11,7 +12,9 @@ interface Received {
 }
 
 /** A mail server on this machine, which knows one user. */
-async function mailServer(options: { authOptional: boolean; hideSTARTTLS?: boolean }) {
+async function mailServer(
+  options: { authOptional: boolean; hideSTARTTLS?: boolean; key?: string; cert?: string },
+) {
   const received: Received[] = [];
   const server = new SMTPServer({
     ...options,
@@ -89,4 +92,27 @@ Deno.test("mailer: without a user nothing is signed in, and a certificate of nob
   await assert.rejects(mailerTo(server.port, "")(mail), /certificate/i);
   await server.close();
   assert.deepEqual(server.received, []);
+});
+
+Deno.test("mailer: STARTTLS with a certificate of an authority that the environment names", async () => {
+  const pem = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url));
+  const program = fileURLToPath(new URL("../support/mail_program.ts", import.meta.url));
+  const lock = fileURLToPath(new URL("../../deno.lock", import.meta.url));
+  const [key = "", cert = ""] = await Promise.all(
+    ["server.key", "server.pem"].map((name) => Deno.readTextFile(pem(name))),
+  );
+  const server = await mailServer({ authOptional: true, key, cert });
+  for (const variable of ["DENO_CERT", "NODE_EXTRA_CA_CERTS", "UNUSED"]) {
+    const { code } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--quiet", `--lock=${lock}`, "--frozen", program],
+      env: {
+        SMTP_URL: `smtp://localhost:${server.port}`,
+        SMTP_FROM: "Farebox <alerts@my.app>",
+        [variable]: pem("ca.pem"),
+      },
+    }).output();
+    assert.equal(code, variable === "UNUSED" ? 1 : 0, variable);
+  }
+  await server.close();
+  assert.deepEqual(server.received.map(({ isEncrypted }) => isEncrypted), [true, true]);
 });
