@@ -142,8 +142,8 @@ function StripeCard({ project, here, webhookUrl, problem }: {
   problem: string | null;
 }) {
   const isConnected = project.stripe !== null;
-  return (
-    <Card title={isConnected ? "Replace the Stripe key" : "Connect Stripe"}>
+  const form = (
+    <>
       <p>
         Enter the secret key. Farebox creates the webhook at Stripe itself. The key and the
         webhook’s signing secret are stored encrypted.
@@ -168,6 +168,13 @@ function StripeCard({ project, here, webhookUrl, problem }: {
       )}
       <p class="muted">The webhook’s URL, which Farebox creates at Stripe:</p>
       <CodeBlock id="stripe-webhook" text={webhookUrl} />
-    </Card>
+    </>
+  );
+  if (!isConnected) return <Card title="Connect Stripe">{form}</Card>;
+  return (
+    <details class="card" open={problem !== null}>
+      <summary>Replace the Stripe key</summary>
+      {form}
+    </details>
   );
 }

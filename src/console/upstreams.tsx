@@ -42,8 +42,8 @@ function UpstreamsView(shown: Shown) {
   return (
     <>
       <p>
-        A route says which upstream answers a model, and which is asked when that one fails.
-        {isOperator ? null : " The operator of this instance changes them."}
+        A route decides which upstream serves a model, and which one is next when it fails.
+        {isOperator ? null : " Only the operator of this instance can change them."}
       </p>
       <Named project={project} link={linkTo(shown.visit, "/one?name=")} />
       {form("/one", "Add an upstream")}
@@ -138,7 +138,7 @@ function Traffic({ visit: { project }, targets, health }: Shown) {
           <MoneyCell amount={target.cost} currency={currency} />,
           <MoneyCell amount={target.upstreamCost} currency={currency} />,
         ])}
-        empty="No call had a route."
+        empty="No routed calls."
       />
     </>
   );

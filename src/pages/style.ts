@@ -58,6 +58,7 @@ textarea { font-family: var(--mono); font-size: 0.8125rem; line-height: 1.5; wid
 input:focus-visible, select:focus-visible, textarea:focus-visible { outline-offset: -1px;
   border-radius: var(--radius); }
 input[type="file"] { padding: 0.3125rem; }
+input:is([type="date"], [type="datetime-local"]) { height: 2.25rem; padding-block: 0; }
 input::file-selector-button { font: inherit; font-size: 0.8125rem; font-weight: 550; color: inherit;
   margin: 0 0.75rem 0 0; padding: 0.125rem 0.625rem; cursor: pointer; background: var(--sunken);
   border: 1px solid var(--line); border-radius: 0.375rem; }

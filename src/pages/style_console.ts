@@ -33,7 +33,7 @@ export const consoleStyle = `
 .page > .table caption { padding-top: 0.75rem; }
 .filters { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: end; margin: 0 0 1rem; }
 .filters .field { margin: 0; } .filters .field > label { font-size: 0.75rem; color: var(--muted); }
-.filters input, .filters select { width: auto !important; min-width: 8rem; }
+.filters :is(input, select) { width: auto !important; min-width: 8rem; height: 2.25rem; }
 .filter-card { padding: 0.875rem 1.25rem; } .filter-card details { margin: 0.25rem 0 0; }
 .filter-card .filters { margin: 0; } .filter-card details .filters { padding: 0.25rem 0 0.5rem; }
 .name { display: inline-block; max-width: 14rem; overflow: hidden; text-overflow: ellipsis;
