@@ -49,7 +49,10 @@ Deno.test("backup: taken under load, it is the ledger at one moment, and verifie
   await using elsewhere = await makeFolder();
   const restored = await restore(backup, elsewhere.path, []);
   assert.equal(restored.code, 0, restored.complaint);
-  assert.match(restored.printed, /Next: start the service, then verify it with 'deno task verify-/);
+  assert.match(
+    restored.printed,
+    /Next: start the service, then verify it with 'deno task farebox verify'/,
+  );
   await using again = await start(elsewhere.path, env);
   await assertVerified(again);
   const restoredBooks = await readShop(again, shop);

@@ -3,7 +3,12 @@ import { formatAmount, fromDecimal } from "../../src/base/money.ts";
 import { sumKey, sumsPrefix } from "../../src/store/keys.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
 import { readSummary, type Summary } from "../../src/summaries/summary.ts";
-import { countEntryHourly } from "../../src/summaries/hourly_counters.ts";
+import {
+  countCallHourly,
+  countEntryHourly,
+  countKeyHourly,
+} from "../../src/summaries/hourly_counters.ts";
+import { readPart } from "../../src/summaries/part.ts";
 import { chat } from "../support/chat.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { put } from "../support/verify.ts";
@@ -307,4 +312,27 @@ Deno.test("summary: an upstream's rate limit is told from our own", async () => 
   await chat(world);
   const { refusals, failures } = await summary(world);
   assert.deepEqual([refusals, failures], [[], [{ reason: "upstream_rate_limited", count: 1 }]]);
+});
+
+Deno.test("summary: the average latency is of the calls whose time is counted, canceled ones included", async () => {
+  using world = await createWorld();
+  const { kv } = world.deps;
+  const common = { projectId: world.projectId, firstTokenMs: null, at: world.clock.now() };
+  const cost = fromDecimal("0");
+  const times = [["completed", 100], ["canceled", 300], ["failed", 5_000], ["refused", 1]] as const;
+  const additions = times.flatMap(([outcome, latencyMs]) => [
+    countCallHourly({ ...common, model: "m", outcome, latencyMs }),
+    countKeyHourly({
+      ...{ ...common, keyId: "key_1", outcome, latencyMs, cost },
+      ...{ inputTokens: 0, outputTokens: 0, upstreamCost: null },
+    }),
+  ]);
+  for (const addition of additions) world.deps.committer.count(addition);
+  await world.app.flush();
+  const range = { from: 0, to: world.clock.now() + 1 };
+  for (const part of [{ model: "m" }, { key: "key_1" }]) {
+    const { totals } = await readPart(kv, world.projectId, range, part);
+    assert.deepEqual([totals.requests, totals.failed, totals.refused], [4, 1, 1]);
+    assert.equal(totals.latencyMs, 200);
+  }
 });
