@@ -31,6 +31,6 @@ for (const [what, text] of Object.entries(bodies)) {
       parseJson(text);
     });
     // Three times in a quiet run; a reviver took 70 times.
-    assert.ok(own < 8 * plain + 20, `${own} ms, JSON.parse ${plain} ms`);
+    assert.ok(own < 15 * plain + 50, `${own} ms, JSON.parse ${plain} ms`);
   });
 }

@@ -86,7 +86,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     whole.catch(() => {});
     await sleep(200);
     farebox.signal(signal);
-    await eventually(() => isClosed(farebox), { withinMs: 4_000, what: "a closed port" });
+    await eventually(() => isClosed(farebox), { withinMs: 10_000, what: "a closed port" });
 
     const events = (await whole).trimEnd().split("\n\n").map((frame) => frame.slice(6));
     assert.equal(events.pop(), "[DONE]");
@@ -271,11 +271,19 @@ Deno.test("process: a body that is too large gets 413 while it is sent, and the 
   await eventually(() => connection.received().includes('{"status":"ok"'));
   assert.match(connection.received(), /^HTTP\/1\.1 413 [^]*"request_too_large"[^]*HTTP\/1\.1 200 /);
 
-  await using declared = await connect(farebox);
-  await declared.send(chatHead(`content-length: ${21 * megabyte.length}`));
-  for (let i = 0; i < 21; i++) await declared.send(megabyte);
-  await eventually(() => declared.received().includes('"request_too_large"'));
-  assert.match(declared.received(), /^HTTP\/1\.1 413 [^]*connection: close/);
+  // A reset by the server, which reads no further, may overtake its response.
+  let refused = "";
+  for (let left = 3; left > 0 && refused === ""; left--) {
+    await using declared = await connect(farebox);
+    const sending = (async () => {
+      await declared.send(chatHead(`content-length: ${21 * megabyte.length}`));
+      for (let i = 0; i < 21; i++) await declared.send(megabyte);
+    })().catch(() => {});
+    await sending;
+    await sleep(500);
+    refused = declared.received();
+  }
+  assert.match(refused, /^HTTP\/1\.1 413 [^]*connection: close[^]*"request_too_large"/);
   assert.equal((await farebox.call("/healthz")).status, 200);
 });
 

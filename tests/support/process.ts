@@ -207,7 +207,7 @@ export async function letTimePass(folder: string, ms: number): Promise<void> {
 /** Waits until a condition holds; fails after this time. */
 export async function eventually(
   check: () => boolean | Promise<boolean>,
-  { withinMs = 5_000, what = "it" } = {},
+  { withinMs = 15_000, what = "it" } = {},
 ): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await check())) {
