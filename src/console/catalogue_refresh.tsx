@@ -31,7 +31,7 @@ export function catalogueRefreshPages(
     const { request, inTime, bodies } = visit.incoming;
     const { value, file } = await inTime(readFormBody(request, fileBytesMax, bodies));
     const prices = readPrices(file?.bytes ?? new Uint8Array(), deps.clock.now());
-    const changes = catalogueRefresh.diff(prices);
+    const changes = await catalogueRefresh.diff(prices);
     if (value.seen !== undefined && changes.length === 0) {
       // After a double click, the first one stored them.
       return visit.go(visit.at("/catalogue"), "prices-refreshed");

@@ -38,9 +38,9 @@ export interface LastRefresh {
 export interface CatalogueRefresh {
   /**
    * The prices that would change, by provider and model. What only the last refresh had is as it
-   * came with Farebox again, or has no price.
+   * came with Farebox again, or has no price. Compares with what is stored, by whatever process.
    */
-  diff(prices: CataloguePrices): PriceChange[];
+  diff(prices: CataloguePrices): Promise<PriceChange[]>;
   /**
    * Stores the prices in place of those of the last refresh, with a row in the audit trail; they
    * apply to the next request.
@@ -83,7 +83,21 @@ export function createCatalogueRefresh(
     loaded = head;
   }
 
-  function diff({ prices }: CataloguePrices): PriceChange[] {
+  async function load(): Promise<void> {
+    const { value } = await kv.get(catalogueHeadKey);
+    const head = value && fromBytes<Head>(value);
+    if (!head || head.id === loaded?.id) return;
+    const keys = Array.from({ length: head.parts }, (_, at) => cataloguePartKey(head.id, at));
+    const rows = await kv.getMany(keys);
+    const bytes = rows.flatMap((row) => row.value ?? []);
+    // A newer refresh has removed a part: the next load finds that one.
+    if (bytes.length < head.parts) return;
+    const text = bytes.map((part) => new TextDecoder().decode(part)).join("");
+    apply(head, JSON.parse(text));
+  }
+
+  async function diff({ prices }: CataloguePrices): Promise<PriceChange[]> {
+    await load();
     const at = clock.now();
     const changes: PriceChange[] = [];
     const compare = (provider: string, model: string, after: ListPrice | null) => {
@@ -107,7 +121,7 @@ export function createCatalogueRefresh(
     diff,
     async refresh({ date, prices }, by) {
       const parts = partsOf(prices);
-      const changes = diff({ date, prices });
+      const changes = await diff({ date, prices });
       const models = changes.slice(0, modelsMax).map(asRefreshed);
       const head: Head = {
         ...{ id: id("cat"), date, parts: parts.length },
@@ -130,18 +144,7 @@ export function createCatalogueRefresh(
       }
       apply(head, prices);
     },
-    async load() {
-      const { value } = await kv.get(catalogueHeadKey);
-      const head = value && fromBytes<Head>(value);
-      if (!head || head.id === loaded?.id) return;
-      const keys = Array.from({ length: head.parts }, (_, at) => cataloguePartKey(head.id, at));
-      const rows = await kv.getMany(keys);
-      const bytes = rows.flatMap((row) => row.value ?? []);
-      // A newer refresh has removed a part: the next load finds that one.
-      if (bytes.length < head.parts) return;
-      const text = bytes.map((part) => new TextDecoder().decode(part)).join("");
-      apply(head, JSON.parse(text));
-    },
+    load,
     last() {
       const { date, changed, models } = loaded ?? {};
       return date === undefined || changed === undefined || !models

@@ -33,11 +33,11 @@ export function catalogueRoutes(
     read: adminGuard((incoming) => answer(incoming, view())),
     diff: adminGuard(async (incoming) => {
       const prices = await file(incoming);
-      return answer(incoming, { ...view(), changes: catalogueRefresh.diff(prices) });
+      return answer(incoming, { ...view(), changes: await catalogueRefresh.diff(prices) });
     }),
     refresh: adminGuard(async (incoming) => {
       const prices = await file(incoming);
-      const changes = catalogueRefresh.diff(prices);
+      const changes = await catalogueRefresh.diff(prices);
       await catalogueRefresh.refresh(prices, byOperator("api", incoming.address()));
       return answer(incoming, { ...view(), changes });
     }),

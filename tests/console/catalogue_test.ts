@@ -48,6 +48,10 @@ Deno.test("console: a refresh is not applied where the prices have changed since
   const theirs = fileOf({ "gpt-9-nova": { input: "2", output: "5" } });
   const other = hiddenFields((await operator.upload(path, { file: theirs })).html, path);
   assert.equal((await operator.upload(path, other)).status, 303);
+  using second = await createWorld({ shareWith: world, seed: 2 });
+  const elsewhere = await signedIn(second, adminKey);
+  const seen = await elsewhere.upload(path, { file: mine });
+  assert.match(textOf(seen.html), /\$2\.00 → \$1\.00/, "another process compares with it at once");
   const late = await operator.upload(path, fields);
   assert.equal(late.status, 400);
   assert.match(textOf(late.html), /has changed since you opened.*\$2\.00 → \$1\.00/);

@@ -97,7 +97,7 @@ Deno.test("chat errors: an unknown endpoint is 404 JSON", async () => {
   }
   assert.match(await hint("/v1/chat/completions/models"), /base URL must end in \/v1/);
   assert.match(await hint("/v1/v1/user/charge"), /may contain \/v1 twice/);
-  assert.match(await hint("/v1/usr/balance"), /typos/);
+  assert.match(await hint("/v1/usr/balance"), /Did you mean \/v1\/user\/balance\?$/);
   const { status, body, response } = await world.json(completionsPath);
   assert.deepEqual([status, body.error.code], [405, "method_not_allowed"]); // case 6
   assert.equal(response.headers.get("allow"), "POST, OPTIONS");
