@@ -77,7 +77,7 @@ Deno.test("requests: refused, failed and malformed ones are listed with their re
 Deno.test("requests: a stream is listed once it has ended, with its first token", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
-  await chatStream(world, chatBody("ada"));
+  await (await chatStream(world, chatBody("ada"))).text();
   const [request] = await requests(world);
   assert.equal(request?.stream, true);
   assert.equal(typeof request?.firstTokenMs, "number");
