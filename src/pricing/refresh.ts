@@ -43,9 +43,9 @@ export interface CatalogueRefresh {
   diff(prices: CataloguePrices): Promise<PriceChange[]>;
   /**
    * Stores the prices in place of those of the last refresh, with a row in the audit trail; they
-   * apply to the next request.
+   * apply to the next request. Returns what has changed.
    */
-  refresh(prices: CataloguePrices, by: AuditActor): Promise<void>;
+  refresh(prices: CataloguePrices, by: AuditActor): Promise<PriceChange[]>;
   /** Reads what another process has stored. */
   load(): Promise<void>;
   /** What the last refresh changed; null where there was none, or an older version made it. */
@@ -143,6 +143,7 @@ export function createCatalogueRefresh(
         throw badRequest(null, "Another refresh was stored at the same time. Try again.");
       }
       apply(head, prices);
+      return changes;
     },
     load,
     last() {

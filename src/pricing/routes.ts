@@ -37,8 +37,8 @@ export function catalogueRoutes(
     }),
     refresh: adminGuard(async (incoming) => {
       const prices = await file(incoming);
-      const changes = await catalogueRefresh.diff(prices);
-      await catalogueRefresh.refresh(prices, byOperator("api", incoming.address()));
+      const by = byOperator("api", incoming.address());
+      const changes = await catalogueRefresh.refresh(prices, by);
       return answer(incoming, { ...view(), changes });
     }),
   };
