@@ -33,6 +33,12 @@ export function benchMetrics(): Promise<Figure[]> {
     carry() {},
     carried: () => 0,
     flush: () => Promise.resolve(),
+    budgets: {
+      load: () => null,
+      use: () => {
+        throw new Error("not used");
+      },
+    },
     idle: () => Promise.resolve(),
   };
   const deps = { metrics, clock, tracing: null, showCall: null, committer };

@@ -5,6 +5,7 @@ import type { HoldResult } from "../ledger/hold.ts";
 import { viewBalance } from "../ledger/view.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import { requireActive } from "../projects/active.ts";
+import { budgetsOfKey } from "../projects/key_budget.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
 import { beginCall } from "./ask_targets.ts";
 import type { BoundedTarget, PaidTarget } from "./attempt.ts";
@@ -168,7 +169,7 @@ function unauthorized(currency: string, permit: Permit): Admission {
 }
 
 async function placeHold(
-  { holds }: InferenceDeps,
+  { holds, deps }: InferenceDeps,
   call: InferenceCall,
   { ref, targets, prompt, remains }: {
     ref: AccountRef;
@@ -188,6 +189,7 @@ async function placeHold(
     id,
     snapshot: caller.snapshot,
     quote: quoteCall(quotes),
+    budgets: budgetsOfKey(deps.kv, caller.snapshot.project.id, caller.key),
     events: callStartedEvents({ id, user, input, ref }),
     mark: idempotency && runningRow(idempotency, { ref, holdId: id, remains }),
   });

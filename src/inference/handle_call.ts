@@ -22,7 +22,6 @@ import {
   type StoredResponse,
 } from "./idempotency.ts";
 import { resolveReferences } from "./kept_responses.ts";
-import { requireKeyBudget } from "../projects/key_budget.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
 import { allowsModel, requireModel } from "../projects/key_models.ts";
 import { withCache } from "./response_cache.ts";
@@ -230,8 +229,8 @@ function readCall(
 }
 
 /**
- * Adds targets with their prices, and the account. Throws 403 for a key that may not call the model
- * or has used up its budget, 404 for a model without a price, 400 for what its price does not
+ * Adds targets with their prices, and the account. Throws 403 for a key that may not call the
+ * model, 404 for a model without a price, 400 for what its price does not
  * cover, 502 for no upstream.
  */
 async function completeCall(
@@ -244,9 +243,6 @@ async function completeCall(
   const { key, snapshot: { project } } = caller;
   const { model } = input;
   requireModel(key, model);
-  if (key.budget !== null) {
-    await requireKeyBudget(deps.kv, { ...key, projectId: project.id }, null);
-  }
   const { route, targets: found } = await findTargets(project, model);
   const priced = pricedTargets(services, read, found);
   if (priced.length === 0) await refuseUnpriced(services, read, { route, targets: found });

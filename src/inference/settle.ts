@@ -15,7 +15,7 @@ import {
   type InferenceDeps,
 } from "./call.ts";
 import { callEndedEvents, type CallEnding, userTrigger } from "./events.ts";
-import { countKeySpend } from "../projects/key_budget.ts";
+import { budgetsOfKey } from "../projects/key_budget.ts";
 import { recordPrice } from "../pricing/price_record.ts";
 import type { KeptIds } from "./format.ts";
 import { keepInCache } from "./response_cache.ts";
@@ -61,11 +61,11 @@ export async function settleCall(
     usage: recordUsage(call, usage, bill),
     idempotencyKey: call.idempotency?.idempotencyKey ?? null,
     trigger: userTrigger(call.user),
+    budgets: budgetsOfKey(services.deps.kv, call.ref.projectId, key),
     alongside(tx, entry) {
       tx.emit(...callEndedEvents(call, ending));
       if (call.cache) keepInCache(tx, call, { usage, ending });
       if (kept && !call.cache?.hit) rememberResponse(tx, keptResponse(call, kept, usage));
-      tx.count(...countKeySpend({ ...key, projectId: call.ref.projectId }, bill.cost));
       alongside?.(tx, entry);
     },
   };

@@ -8,6 +8,7 @@ import {
   type StoredPeriodSpend,
 } from "./period_spend.ts";
 import type { RateCounters } from "./spend_limits.ts";
+import { type BudgetHold, holdsNothing } from "./tx_budgets.ts";
 
 /** Money set aside for one running call. It no longer counts from `expiresAt` on. */
 export interface Hold {
@@ -20,6 +21,8 @@ export interface Hold {
   used: Amount;
   /** In a wallet: the connection that the hold belongs to. */
   connectionId: string | null;
+  /** The budgets that it counts toward: most often none. */
+  budgets: readonly BudgetHold[];
 }
 
 /** One user's money in one project. One record, so that hold, settle and balance touch one key. */
@@ -80,7 +83,8 @@ type StoredHold = [
   amount: string,
   expiresAt: number,
   used: string,
-  connectionId?: string,
+  connectionId?: string | null,
+  budgets?: [name: string, amount: string][],
 ];
 
 interface StoredAccount {
@@ -149,10 +153,22 @@ export function encodeAccount(account: Account): Uint8Array {
   return toBytes(stored);
 }
 
-function encodeHold({ id, amount, expiresAt, used, connectionId }: Hold): StoredHold {
+function encodeHold({ id, amount, expiresAt, used, connectionId, budgets }: Hold): StoredHold {
   const hold: StoredHold = [id, amount.toString(), expiresAt, used.toString()];
-  if (connectionId !== null) hold.push(connectionId);
+  if (connectionId !== null || budgets.length > 0) hold.push(connectionId);
+  if (budgets.length > 0) hold.push(budgets.map(([name, held]) => [name, held.toString()]));
   return hold;
+}
+
+function decodeHold([id, amount, expiresAt, used, connectionId, budgets]: StoredHold): Hold {
+  return {
+    id,
+    amount: toAmount(BigInt(amount)),
+    expiresAt,
+    used: toAmount(BigInt(used)),
+    connectionId: connectionId ?? null,
+    budgets: budgets?.map(([name, held]) => [name, toAmount(BigInt(held))]) ?? holdsNothing,
+  };
 }
 
 /**
@@ -173,13 +189,7 @@ export function parseAccount(bytes: Uint8Array | null): Account {
   const { balance, seq, last, holds, listed, counters, use, formerly, closed } = fromBytes<
     StoredAccount
   >(bytes);
-  const decoded = holds.map(([id, amount, expiresAt, used, connectionId]): Hold => ({
-    id,
-    amount: toAmount(BigInt(amount)),
-    expiresAt,
-    used: toAmount(BigInt(used)),
-    connectionId: connectionId ?? null,
-  }));
+  const decoded = holds.map(decodeHold);
   return {
     balance: toAmount(BigInt(balance)),
     seq,

@@ -5,6 +5,7 @@ import { keyText } from "../store/batch.ts";
 import { backOff, giveTurn, isWorthAttempt } from "../store/backoff.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Key, Row } from "../store/kv.ts";
+import type { Budget } from "../store/budgets.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
 import {
   type Account,
@@ -114,6 +115,12 @@ export function createAccountQueue(
     const snapshot = attempt === 0
       ? await services.projectCache.current(ref.projectId)
       : await services.projectCache.refresh(ref.projectId);
+    const budgets = budgetsOf(batch);
+    const again = attempt > 0 && deps.kv.limits.isShared;
+    const loading = budgets.length > 0 ? deps.committer.budgets.load(budgets, again) : null;
+    if (loading) await loading;
+    // Another process may have ended a hold that counts toward a budget.
+    const isSure = budgets.length === 0 || !deps.kv.limits.isShared || attempt > 0;
     const { id, clock } = deps;
     const isNew = version === null && !batch.every(({ operation }) => operation.existingHoldOnly);
     const tx = new AccountTx({
@@ -123,10 +130,11 @@ export function createAccountQueue(
       isNew,
       snapshot,
       rows,
+      budgets: deps.committer.budgets,
       now: clock.now(),
       id,
     });
-    return { tx, fresh: !known, unread };
+    return { tx, fresh: !known && isSure, unread };
   }
 
   async function commitTx(name: string, tx: AccountTx): Promise<string | null> {
@@ -261,6 +269,8 @@ export interface AccountOp<T> {
   uniqueKey?: Key | null;
   /** Estimated size of its write, in bytes. */
   estimatedBytes: number;
+  /** The budgets that it looks at. */
+  budgets?: readonly Budget[];
   /** Concerns an existing hold: must not create an account or grant trial credits. */
   existingHoldOnly?: true;
   /**
@@ -318,6 +328,17 @@ function createDecider<T>(
       return { refused: true, failed: true, reply: () => reject(error) };
     }
   };
+}
+
+const noBudgets: readonly Budget[] = [];
+
+/** The budgets that operations look at. */
+function budgetsOf(batch: readonly QueuedOp[]): readonly Budget[] {
+  let budgets = noBudgets;
+  for (const { operation: { budgets: own } } of batch) {
+    if (own && own.length > 0) budgets = budgets.length === 0 ? own : [...budgets, ...own];
+  }
+  return budgets;
 }
 
 /** The rows that operations read, each once, and those that they claim without reading. */

@@ -27,6 +27,8 @@ import {
 } from "./entry.ts";
 import { entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
 import { SpendLimits } from "./spend_limits.ts";
+import { budgetNames, TxBudgets } from "./tx_budgets.ts";
+import type { Budget, Budgets } from "../store/budgets.ts";
 import { holdIndexKey } from "./store.ts";
 import { countEntryHourly, countNewUserHourly } from "../summaries/hourly_counters.ts";
 
@@ -37,8 +39,19 @@ interface AccountTxOptions {
   isNew: boolean;
   snapshot: ProjectSnapshot;
   rows: readonly Row[];
+  budgets: Pick<Budgets, "use">;
   now: number;
   id: MakeId;
+}
+
+const noBudgets: readonly Budget[] = [];
+
+/** How much of an amount is taken, beyond what is available to its user. */
+export interface DebitOptions {
+  /** What a hold that has just ended promised: taken also where a limit was lowered since. */
+  promised?: Amount;
+  /** The budgets that the amount counts toward, and that bound what was not promised. */
+  budgets?: readonly Budget[];
 }
 
 /**
@@ -51,6 +64,8 @@ export class AccountTx {
   readonly account: Account;
   /** The project's and the wallet owner's limits on what this user may spend. */
   readonly spending: SpendLimits;
+  /** Limits that several users share. */
+  readonly budgets: TxBudgets;
   readonly entries: Entry[] = [];
   #changed = false;
   readonly #options: AccountTxOptions;
@@ -67,6 +82,7 @@ export class AccountTx {
     const row = wallet ? this.row(authorizationKey(projectId, user)) : null;
     const limits = userLimitsOf(project, user);
     this.spending = new SpendLimits({ wallet, row, account, limits, now });
+    this.budgets = new TxBudgets(options.budgets, projectId);
     this.#endExpiredHolds();
     if (options.isNew && !wallet) this.#grantTrial();
   }
@@ -169,21 +185,36 @@ export class AccountTx {
   /**
    * Takes `amount`, or as much of it as is available, and appends the entry for it, with its
    * events. What could not be taken is the entry's shortfall. Held money is never taken. A refund
-   * ignores spend limits, and so does the amount `promised` by a hold that has just ended: the
-   * limit may have been lowered since.
+   * ignores limits.
    */
-  debit(amount: Amount, entry: NewEntry, origin: EntryOrigin, promised: Amount = zero): Entry {
+  debit(
+    amount: Amount,
+    entry: NewEntry,
+    origin: EntryOrigin,
+    { promised = zero, budgets = noBudgets }: DebitOptions = {},
+  ): Entry {
     const own = availableIn(this.account);
-    const allowed = entry.kind === "refund" ? own : this.spendable;
+    const left = this.budgets.left(budgets);
+    const within = left === null ? this.spendable : least(this.spendable, left);
+    const allowed = entry.kind === "refund" ? own : within;
     const taken = least(amount, allowed < promised ? least(promised, own) : allowed);
+    const { budgets: names } = entry;
+    if (names) this.budgets.spend(names, taken, taken > promised ? budgets : noBudgets);
     return this.#append(toAmount(-taken), toAmount(amount - taken), { entry, origin });
   }
 
-  /** Adds a hold. The caller has checked that the amount is available. */
-  addHold(hold: Omit<Hold, "connectionId">): void {
+  /** Adds a hold. The caller has checked that the amount is available, also in the budgets. */
+  addHold(
+    hold: Omit<Hold, "connectionId" | "budgets">,
+    budgets: readonly Budget[],
+  ): void {
     const { ref } = this.#options;
     this.#changed = true;
-    this.account.holds.push({ ...hold, connectionId: ref.wallet?.connectionId ?? null });
+    this.account.holds.push({
+      ...hold,
+      connectionId: ref.wallet?.connectionId ?? null,
+      budgets: this.budgets.hold(budgets, hold.amount),
+    });
     this.account.held = toAmount(this.account.held + hold.amount);
     // A wallet is listed once for each connection, and the account does not track that.
     if (this.account.listed && !ref.wallet) return;
@@ -199,12 +230,29 @@ export class AccountTx {
 
   /** Removes and returns a hold; null when it has expired or was settled. */
   takeHold(id: string): Hold | null {
-    const hold = this.account.holds.find((hold) => hold.id === id);
-    if (!hold || isExpired(hold, this.now)) return null;
-    this.account.holds.splice(this.account.holds.indexOf(hold), 1);
+    const at = this.#findHold(id);
+    const hold = this.account.holds[at];
+    if (!hold) return null;
+    this.account.holds.splice(at, 1);
     this.#changed = true;
     this.account.held = toAmount(this.account.held - hold.amount);
+    this.budgets.release(hold.budgets);
     return hold;
+  }
+
+  /** Extends a hold, and records what its call has used; false when it is gone. */
+  renewHold(id: string, renewed: Pick<Hold, "used" | "expiresAt">): boolean {
+    const at = this.#findHold(id);
+    const hold = this.account.holds[at];
+    if (!hold) return false;
+    this.account.holds[at] = { ...hold, ...renewed };
+    this.#changed = true;
+    return true;
+  }
+
+  /** The position of a hold that has not expired; -1 where there is none. */
+  #findHold(id: string): number {
+    return this.account.holds.findIndex((hold) => hold.id === id && !isExpired(hold, this.now));
   }
 
   /** Returns everything as one write, valid only for the versions that were read. */
@@ -220,6 +268,8 @@ export class AccountTx {
       ...rows.map((row) => ({ key: row.key, version: row.version })),
     );
     this.#write.sets.push({ key, value: encodeAccount(this.account) });
+    const { changes } = this.budgets;
+    if (changes) this.#write.budgets = changes;
     return this.#write;
   }
 
@@ -280,9 +330,12 @@ export class AccountTx {
 
   /** Holds of other connections are left to the sweep, which ends them for their own project. */
   #endExpiredHolds(): void {
-    for (const { id, used, amount } of takeExpired(this.account, this.ownHolds, this.now)) {
-      const entry = { id: activityIdOfRequest(id), metadata: { requestId: id } };
-      this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem }, amount);
+    for (const hold of takeExpired(this.account, this.ownHolds, this.now)) {
+      const { id, used, amount: promised } = hold;
+      this.budgets.release(hold.budgets);
+      const budgets = budgetNames(hold.budgets);
+      const entry = { id: activityIdOfRequest(id), metadata: { requestId: id }, budgets };
+      this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem }, { promised });
       this.emit(expiredHoldEvent(this.#options.ref, id));
     }
   }

@@ -66,6 +66,8 @@ export interface Entry {
   usage: EntryUsage | null;
   /** Of a refund: the refunded entry. Of a reinstatement: the entry whose refund is reversed. */
   refundedActivityId: string | null;
+  /** The budgets that the amount counts toward, by name; absent where there are none. */
+  budgets?: readonly string[];
 }
 
 /** What the caller decides about an entry; the account adds the rest. */
@@ -74,15 +76,21 @@ export type NewEntry =
   & Partial<
     Pick<
       Entry,
-      "id" | "idempotencyKey" | "keyIssuer" | "metadata" | "usage" | "refundedActivityId"
+      | "id"
+      | "idempotencyKey"
+      | "keyIssuer"
+      | "metadata"
+      | "usage"
+      | "refundedActivityId"
+      | "budgets"
     >
   >;
 
 /** Builds an entry from the state of its account after it. */
 export function createEntry(
-  { id, kind, idempotencyKey, keyIssuer, metadata, usage, refundedActivityId }: NewEntry & {
-    id: string;
-  },
+  { id, kind, idempotencyKey, keyIssuer, metadata, usage, refundedActivityId, budgets }:
+    & NewEntry
+    & { id: string },
   account: { seq: number; last: string | null; balance: Amount; held: Amount },
   moved: { user: string; delta: Amount; shortfall: Amount; createdAt: number },
 ): Entry {
@@ -102,6 +110,7 @@ export function createEntry(
     metadata: metadata ?? null,
     usage: usage ?? null,
     refundedActivityId: refundedActivityId ?? null,
+    ...(budgets && budgets.length > 0 ? { budgets } : {}),
   };
 }
 

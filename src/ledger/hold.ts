@@ -1,11 +1,12 @@
 import { ApiError } from "../base/errors.ts";
 import { holdLifetimeMs, holdsPerAccountMax, holdWaitMs, holdWaitTotalMs } from "../base/limits.ts";
-import { type Amount, zero } from "../base/money.ts";
+import { type Amount, least, zero } from "../base/money.ts";
 import type { RateState } from "../base/rate.ts";
 import type { Clock } from "../base/clock.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/project_cache.ts";
 import { entryKey } from "../store/keys.ts";
+import type { Budget } from "../store/budgets.ts";
 import type { Key, Write } from "../store/kv.ts";
 import { accountLocation, type AccountRef, availableIn, isExpired } from "./account.ts";
 import type { AccountQueue, OpResult } from "./account_queue.ts";
@@ -14,6 +15,7 @@ import { activityIdOfRequest, type Entry, type EntryUsage, totalTokens } from ".
 import type { RefusalReason } from "../base/refusal_reasons.ts";
 import { refusalReason } from "./refusal.ts";
 import { decodeEntry } from "./store.ts";
+import { budgetNames } from "./tx_budgets.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
 /** What a call would hold, out of what is available. */
@@ -47,6 +49,8 @@ export interface HoldRequest<Q extends Quote> {
   /** The settings that the quote was computed with: they must still be in force. */
   snapshot: ProjectSnapshot;
   quote(funds: AvailableFunds): Q | CountFirst | null;
+  /** Limits that several users share: they bound the hold, and what it charges counts there. */
+  budgets: readonly Budget[];
   /** Events to emit with the hold. */
   events: readonly NewEvent[];
   /**
@@ -83,6 +87,8 @@ export interface Settlement {
   usage: EntryUsage;
   idempotencyKey: string | null;
   trigger: Trigger;
+  /** Those of the hold. */
+  budgets: readonly Budget[];
   /** An earlier attempt to write it had an unknown outcome. */
   isRetry?: boolean;
   /** Writes and emits more together with the entry. */
@@ -96,7 +102,8 @@ export type SettleResult = { kind: "settled"; entry: Entry } | { kind: "gone" };
 export interface Holds {
   /**
    * Places a hold. When only the holds of running calls stand in the way, waits for them. Throws
-   * 429 `concurrency_limit` at 256 holds, or at the project's own limit.
+   * 429 `concurrency_limit` at 256 holds, or at the project's own limit, and what a budget says
+   * that leaves too little.
    */
   place<Q extends Quote>(request: HoldRequest<Q>): Promise<HoldResult<Q>>;
   /** Extends the expiry and records the use so far; false when the hold is gone. */
@@ -118,6 +125,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       const held = await queue.run(request.ref, {
         reads: request.mark ? [request.mark.key] : [],
         estimatedBytes: 2048,
+        budgets: request.budgets,
         apply: (tx) => applyHold(tx, request, patient),
       });
       if (held.kind !== "held_by_running" || !patient) return held;
@@ -149,18 +157,17 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         estimatedBytes: 128,
         existingHoldOnly: true,
         apply(tx) {
-          const hold = tx.takeHold(id);
-          if (!hold) return { value: false };
-          tx.addHold({ ...hold, used, expiresAt: tx.now + holdLifetimeMs });
-          return { value: true };
+          return { value: tx.renewHold(id, { used, expiresAt: tx.now + holdLifetimeMs }) };
         },
       }),
-    settle: ({ ref, id, cost, usage, idempotencyKey, trigger, isRetry, alongside }) => {
+    settle: (settlement) => {
+      const { ref, id, cost, usage, idempotencyKey, trigger, budgets, isRetry } = settlement;
       const activityId = activityIdOfRequest(id);
       const booked = entryKey(accountLocation(ref).owner, activityId);
       return queue.run<SettleResult>(ref, {
         reads: isRetry ? [booked] : [],
         estimatedBytes: 4096,
+        budgets,
         existingHoldOnly: true,
         apply(tx) {
           const row = tx.row(booked);
@@ -170,13 +177,14 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
           const hold = tx.takeHold(id);
           if (!hold) return { value: { kind: "gone" } };
           tx.spending.countTokens(totalTokens(usage));
+          const counted = budgetNames(hold.budgets);
           const entry = tx.debit(
             cost,
-            { id: activityId, kind: "usage", usage, idempotencyKey },
+            { id: activityId, kind: "usage", usage, idempotencyKey, budgets: counted },
             { trigger },
-            hold.amount,
+            { promised: hold.amount, budgets },
           );
-          alongside?.(tx, entry);
+          settlement.alongside?.(tx, entry);
           return { value: { kind: "settled", entry } };
         },
       });
@@ -196,7 +204,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
 
 function applyHold<Q extends Quote>(
   tx: AccountTx,
-  { id, snapshot, quote, events, mark }: HoldRequest<Q>,
+  { id, snapshot, quote, events, mark, budgets }: HoldRequest<Q>,
   patient: boolean,
 ): OpResult<HoldResult<Q>> {
   if (tx.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
@@ -208,22 +216,29 @@ function applyHold<Q extends Quote>(
   if (requests?.remaining === 0 || tokens?.remaining === 0) return refused(tx, "rate_limited");
   requireHoldCapacity(tx);
   const { account, account: { balance }, withoutOwnHolds } = tx;
-  const unbounded = availableIn(account);
-  const quoted = quote({
+  const left = tx.budgets.left(budgets);
+  const within = (amount: Amount) => left === null ? amount : least(amount, left);
+  const unbudgeted = {
     available: tx.spendable,
-    balanceOnly: unbounded,
+    balanceOnly: availableIn(account),
     withoutOwnHolds,
     balance,
+  };
+  const quoted = quote({
+    ...unbudgeted,
+    available: within(tx.spendable),
+    withoutOwnHolds: within(withoutOwnHolds),
   });
   if (quoted && "countTo" in quoted) return { value: { kind: "count", ...quoted } };
   if (!quoted || (quoted.reducedByHolds && patient)) {
+    if (!quoted && left !== null && quote(unbudgeted)) throw tx.budgets.refusal(budgets);
     const fits = (amount: Amount) =>
       quote({ available: amount, balanceOnly: amount, withoutOwnHolds: amount, balance }) !== null;
     return refused(tx, quoted ? "held_by_running" : refusalReason(tx, fits));
   }
   spending.takeRequest();
   const expiresAt = tx.now + holdLifetimeMs;
-  tx.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
+  tx.addHold({ id, amount: quoted.amount, used: zero, expiresAt }, budgets);
   for (const { key, value } of mark?.rows ?? []) tx.put(key, value);
   tx.emit(...events);
   const rates = { requests: spending.requests, tokens };

@@ -8,7 +8,7 @@ import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
 import { type AuditActionName, type AuditActor, auditRow } from "../projects/audit.ts";
-import { type BudgetedKey, countKeySpend, requireKeyBudget } from "../projects/key_budget.ts";
+import { type BudgetedKey, budgetsOfKey } from "../projects/key_budget.ts";
 import type { Project } from "../projects/schema.ts";
 import { countRefusalHourly } from "../summaries/hourly_counters.ts";
 import { entriesToCsv, findActivity, listActivities } from "./activities.ts";
@@ -95,19 +95,16 @@ export async function respondMoney(
     });
     return await refuse(kind, balance);
   }
-  const counted = verb === "charge" && budgetKey?.budget ? budgetKey : null;
-  if (counted && !(await services.recorder.findRecorded("charge", { ...ref, ...wish }))) {
-    await requireKeyBudget(services.deps.kv, counted, body.amount);
-  }
+  const budgets = verb === "charge" && budgetKey
+    ? budgetsOfKey(services.deps.kv, project.id, budgetKey)
+    : [];
   const note = by && auditEntry(services.deps, { by, action: verb });
   const result = await services.recorder[verb]({
     ref,
     ...wish,
     origin: { trigger },
-    alongside(tx, entry) {
-      if (counted) tx.count(...countKeySpend(counted, body.amount));
-      note?.(tx, entry);
-    },
+    budgets,
+    ...(note ? { alongside: note } : {}),
   });
   return "balance" in result
     ? await refuse(result.kind, result.balance)

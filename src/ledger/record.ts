@@ -3,6 +3,7 @@ import { canonicalJson, type JsonObject, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import { requireActive } from "../projects/active.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
+import type { Budget } from "../store/budgets.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import { accountKey, entryKey, idempotencyKey, refundedKey } from "../store/keys.ts";
 import { accountLocation, type AccountRef, decodeAccount, requireNotClosed } from "./account.ts";
@@ -100,8 +101,11 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
           requireActive(tx.snapshot.project);
           const refusal = refusalOf(tx, request.amount);
           if (refusal) return { value: refusedResult(tx, refusal), refused: true };
-          const entry = { kind: "charge" as const, ...details };
-          const made = tx.debit(request.amount, entry, request.origin);
+          const { budgets = [] } = request;
+          tx.budgets.require(budgets, request.amount);
+          const names = budgets.map(({ name }) => name);
+          const entry = { kind: "charge" as const, ...details, budgets: names };
+          const made = tx.debit(request.amount, entry, request.origin, { budgets });
           request.alongside?.(tx, made);
           return recordedResult(made);
         },
@@ -264,6 +268,7 @@ export function idempotent(
   op: MoneyOp,
 ): AccountOp<MoneyResult | IdempotencyRecord> {
   const { ref, key, metadata, issuer } = request;
+  const budgets = "budgets" in request ? request.budgets ?? [] : [];
   const operation = keyOperation(name, issuer);
   const record = key === null ? null : idempotencyKey(ref.projectId, operation, key);
   const keyIssuer = issuerOfKey(key, issuer);
@@ -271,6 +276,7 @@ export function idempotent(
   return {
     reads: op.reads,
     uniqueKey: record,
+    budgets,
     // The entry and two events each carry the metadata.
     estimatedBytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
     apply(tx) {
@@ -347,6 +353,8 @@ export interface MoneyRequest {
   origin: EntryOrigin;
   /** Rows to write with the entry. */
   alongside?: (tx: AccountTx, entry: Entry) => void;
+  /** Of a charge: limits that several users share, toward which it counts. */
+  budgets?: readonly Budget[];
   /** Rows that `alongside` reads: the write checks them. */
   reads?: readonly Key[];
   /** It was paid, or paid back, outside: recorded even where the project takes no new money. */

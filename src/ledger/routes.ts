@@ -43,7 +43,7 @@ function depositOrCharge(services: LedgerRouteDeps, verb: "deposit" | "charge"):
       body,
       incoming,
       trigger: byKey(caller),
-      budgetKey: { ...caller.key, projectId: project.id },
+      budgetKey: caller.key,
     });
   };
 }

@@ -61,13 +61,21 @@ const entrySchema = linkSchema.extend({
   metadata: z.custom<JsonObject>(isObject).nullable(),
   usage: usageSchema.nullable(),
   refundedActivityId: id.nullable(),
+  budgets: z.array(id).min(1).optional(),
 });
 
 const accountSchema = z.object({
   balance: units,
   seq: z.int().min(0),
   last: id.nullable(),
-  holds: z.array(z.tuple([id, units, z.number(), units, id.optional()])),
+  holds: z.array(z.tuple([
+    id,
+    units,
+    z.number(),
+    units,
+    id.nullable().optional(),
+    z.array(z.tuple([id, units])).optional(),
+  ])),
   listed: z.boolean(),
   counters: z.object({ requests: z.number(), tokens: z.number() }).optional(),
   use: z.tuple([

@@ -1,4 +1,4 @@
-import type { Increment, Key, Write } from "./kv.ts";
+import type { BudgetChange, Increment, Key, Write } from "./kv.ts";
 
 /** A write that waits for its turn. */
 export interface PendingWrite {
@@ -47,6 +47,8 @@ export function openBatch(
   const touched = new Map<string, Uint8Array | null>();
   for (const text of underWay.keys()) touched.set(text, null);
   const additions: Increment[] = [];
+  const budgets: BudgetChange[] = [];
+  const changed = new Set<string>();
   const batch: Batch = { write: { checks: [], sets: [], deletes: [], additions }, members: [] };
   const left: PendingWrite[] = [];
   const used = { mutations: 0, bytes: 0, keyBytes: 0 };
@@ -55,7 +57,7 @@ export function openBatch(
     const size = pending.size ??= measure(write);
     const full = used.mutations + size.changes.length + size.sums > mutationsMax ||
       used.bytes + size.bytes > bytesMax || used.keyBytes + size.keyBytes > keyBytesMax ||
-      checks.size + write.checks.length >= checksMax;
+      checks.size + changed.size + write.checks.length + size.budgets.length >= checksMax;
     if (full && batch.members.length > 0) {
       left.push(...queue.slice(index));
       break;
@@ -76,18 +78,22 @@ export function openBatch(
       touched.set(text, value);
     }
     if (write.additions) additions.push(...write.additions);
+    if (write.budgets) budgets.push(...write.budgets);
+    for (const text of size.budgets) changed.add(text);
     batch.members.push(pending);
   }
   batch.write.checks = [...checks.values()];
+  if (budgets.length > 0) batch.write.budgets = budgets;
   queue.splice(0, queue.length, ...left);
   return batch;
 }
 
 /** The keys that a batch changes, as text. */
 export function touchedBy({ members }: Batch): string[] {
-  return members.flatMap((member) =>
-    (member.size ??= measure(member.write)).changes.map(({ text }) => text)
-  );
+  return members.flatMap((member) => {
+    const { changes, budgets } = member.size ??= measure(member.write);
+    return [...changes.map(({ text }) => text), ...budgets];
+  });
 }
 
 // The most that one write may contain before more is added: what is added still fits then.
@@ -106,6 +112,8 @@ interface Size {
   checks: { text: string; check: Write["checks"][number] }[];
   /** The rows of sums that it adds to. */
   sums: number;
+  /** The budgets that it changes. Several writes of one batch may change the same. */
+  budgets: readonly string[];
   /** The total size, and that of keys, as Deno KV counts them: never an underestimate. */
   bytes: number;
   keyBytes: number;
@@ -122,10 +130,15 @@ interface Change {
  * Two writes of the same value to a key can be combined, unless the later one checks it: of two
  * equal claims to a row, one is too late. Anything else stays separate.
  */
-function clashes({ changes, checks }: Size, touched: Map<string, Uint8Array | null>): boolean {
+function clashes(
+  { changes, checks, budgets }: Size,
+  touched: Map<string, Uint8Array | null>,
+): boolean {
   for (const { text } of checks) {
     if (touched.has(text)) return true;
   }
+  // Another atomic write, which is under way, changes the budget.
+  for (const text of budgets) if (touched.has(text)) return true;
   for (const { text, value } of changes) {
     const other = touched.get(text);
     if (other === undefined) continue;
@@ -152,9 +165,15 @@ function agrees({ checks }: Size, gathered: Map<string, Write["checks"][number]>
   return true;
 }
 
-function measure({ checks, sets, deletes, additions }: Write): Size {
+/** The most bytes of a budget's row, with its key. */
+const budgetBytes = 1024;
+const nothingChanged: readonly string[] = [];
+
+function measure({ checks, sets, deletes, additions, budgets: changed }: Write): Size {
   const sums = additions ? 1 : 0;
-  const size: Size = { changes: [], checks: [], sums, bytes: sums * sumBytesMax, keyBytes: 0 };
+  const budgets = changed?.map(({ key }) => keyText(key)) ?? nothingChanged;
+  const bytes = sums * sumBytesMax + budgets.length * budgetBytes;
+  const size: Size = { changes: [], checks: [], sums, budgets, bytes, keyBytes: 0 };
   for (const check of checks) {
     const text = keyText(check.key);
     size.checks.push({ text, check });

@@ -4,6 +4,7 @@ import type { Deps } from "../deps.ts";
 import { type Batch, keyText, openBatch, type PendingWrite, touchedBy } from "./batch.ts";
 import { commitMarkersPrefix } from "./keys.ts";
 import { asStoreFault, emptyWrite, type Increment, type Key, type Kv, type Write } from "./kv.ts";
+import { type Budgets, createBudgets } from "./budgets.ts";
 import { createMarkedWrites, type MarkedOutcome } from "./marked_writes.ts";
 import { createPacer } from "./pacer.ts";
 import { added, createSums } from "./sums.ts";
@@ -28,6 +29,8 @@ export interface Committer {
   flush(): Promise<void>;
   /** Resolves when nothing is pending or under way. */
   idle(): Promise<void>;
+  /** What its writes change together: see `Write.budgets`. */
+  readonly budgets: Pick<Budgets, "load" | "use">;
 }
 
 /** A row that goes with the next write. */
@@ -68,6 +71,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   const queue: PendingWrite[] = [];
   const counted = new Map<string, Increment>();
   const carried: CarriedRow[] = [];
+  const budgets = createBudgets(kv);
   /** The rows that writes under way change. */
   const underWay = new Map<string, number>();
   const senders = Array.from({ length: kv.limits.inFlight }, createSender);
@@ -95,9 +99,10 @@ export function createCommitter(options: CommitterOptions): Committer {
   async function commitBatch(first: Batch, send: Sender): Promise<void> {
     let batch = first;
     for (let sent = 0; sent < regroupsMax; sent++) {
-      const { members } = batch;
-      meter.commitWrites.observe(members.length);
-      const outcome = await send(batch.write).catch((error: unknown) => ({ error }));
+      meter.commitWrites.observe(batch.members.length);
+      const withBudgets = batch.write.budgets ? await sendWithBudgets(batch, send) : null;
+      const outcome = withBudgets?.outcome ?? await send(batch.write).catch(asFailure);
+      const { members } = batch = withBudgets?.batch ?? batch;
       if (typeof outcome === "string") return members.forEach(({ resolve }) => resolve(outcome));
       if ("error" in outcome) return await afterError(members, { send, error: outcome.error });
       const left = members.length === 1 ? refuseAll(members) : refuseFailed(batch, outcome);
@@ -106,6 +111,25 @@ export function createCommitter(options: CommitterOptions): Committer {
       batch = openBatch([...left], kv.limits.checks);
     }
     await sendSingly(batch.members, send);
+  }
+
+  /** Sends a batch with its budgets. Members that a budget refuses are told so, and leave it. */
+  async function sendWithBudgets(
+    whole: Batch,
+    send: Sender,
+  ): Promise<{ batch: Batch; outcome: MarkedOutcome | Failure }> {
+    const folded = await budgets.fold(whole.members).catch(asFailure);
+    if ("error" in folded) return { batch: whole, outcome: folded };
+    const { allowed, refused } = folded;
+    refuseAll(refused);
+    const batch = refused.length > 0 ? openBatch([...allowed], kv.limits.checks) : whole;
+    if (allowed.length === 0) return { batch, outcome: [] };
+    const checks = [...batch.write.checks, ...folded.checks];
+    const sets = [...batch.write.sets, ...folded.sets];
+    const outcome = await send({ ...batch.write, checks, sets }).catch(asFailure);
+    if (typeof outcome === "string") folded.landed(outcome);
+    else folded.abandon();
+    return { batch, outcome };
   }
 
   async function afterError(
@@ -120,12 +144,13 @@ export function createCommitter(options: CommitterOptions): Committer {
   }
 
   async function sendSingly(members: PendingWrite[], send: Sender): Promise<void> {
-    for (const { write, resolve, reject } of members) {
+    for (const member of members) {
       meter.retried.add();
-      await send(write).then(
-        (outcome) => resolve(typeof outcome === "string" ? outcome : null),
-        (error) => reject(asStoreFault(error)),
-      );
+      const alone = openBatch([member], kv.limits.checks);
+      const { outcome } = await sendWithBudgets(alone, send);
+      if (typeof outcome === "string") member.resolve(outcome);
+      else if ("error" in outcome) member.reject(asStoreFault(outcome.error));
+      else member.resolve(null);
     }
   }
 
@@ -185,9 +210,30 @@ export function createCommitter(options: CommitterOptions): Committer {
 
   function commit(write: Write): Promise<CommitResult> {
     return new Promise((resolve, reject) => {
-      queue.push({ write, resolve, reject });
+      queue.push(write.budgets ? expected(write, resolve, reject) : { write, resolve, reject });
       pacer.wake();
     });
+  }
+
+  /** A write whose changes of budgets count for later decisions, until its outcome is known. */
+  function expected(
+    write: Write,
+    resolve: PendingWrite["resolve"],
+    reject: PendingWrite["reject"],
+  ): PendingWrite {
+    const changes = write.budgets ?? [];
+    budgets.expect(changes);
+    return {
+      write,
+      resolve(version) {
+        budgets.end(changes);
+        resolve(version);
+      },
+      reject(error) {
+        budgets.end(changes);
+        reject(error);
+      },
+    };
   }
 
   return {
@@ -199,7 +245,17 @@ export function createCommitter(options: CommitterOptions): Committer {
       while (counted.size > 0 || carried.length > 0) await commit(emptyWrite());
     },
     idle: pacer.idle,
+    budgets,
   };
+}
+
+/** What a write threw. */
+interface Failure {
+  error: unknown;
+}
+
+function asFailure(error: unknown): Failure {
+  return { error };
 }
 
 function refuseAll(members: readonly PendingWrite[]): PendingWrite[] {

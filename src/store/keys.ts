@@ -136,8 +136,15 @@ export const personPasskeysPrefix = (personId: string): Key => ["person_passkey"
  */
 export const sumKey = (projectId: string, hourMs: number): Key => ["sum", projectId, hourMs];
 /**
- * What one API key with a budget has spent; a further part names the row, as of `sumKey`. Written
- * with each entry. Kept forever.
+ * What was spent of a budget, and what running calls hold of it. `name` is the id of an API key.
+ * Written with each hold and entry that counts toward it. Kept forever.
+ */
+export const budgetKey = (projectId: string, name: string): Key => ["budget", projectId, name];
+/** All budgets, by project. */
+export const budgetsPrefix: Key = ["budget"];
+/**
+ * What one API key with a budget had spent in version 0.9.0; a further part names the row, as of
+ * `sumKey`. Read where the key's budget has no row yet. Kept forever.
  */
 export const keySpendKey = (projectId: string, keyId: string): Key => [
   "key_spend",

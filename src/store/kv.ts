@@ -1,5 +1,6 @@
 import { ApiError, storeUnavailable } from "../base/errors.ts";
 import { storeDeadlineMs } from "../base/limits.ts";
+import type { Amount } from "../base/money.ts";
 
 /** A key: strings, or a number where numeric order is needed. */
 export type Key = readonly (string | number)[];
@@ -27,6 +28,19 @@ export interface Increment {
   values: readonly bigint[];
 }
 
+/** How a write changes a budget: see `budgets.ts`. */
+export interface BudgetChange {
+  key: Key;
+  /** What is added to what was spent, and to what is held: below zero where a hold ends. */
+  spent: Amount;
+  held: Amount;
+  /**
+   * The write is refused where it adds something, and more than this would be spent and held after
+   * it. Null: what it adds was promised before.
+   */
+  cap: Amount | null;
+}
+
 /**
  * A plain atomic write: everything when every checked key still has its version, otherwise nothing.
  */
@@ -36,6 +50,8 @@ export interface Write {
   deletes: Key[];
   /** Applied if, and only if, the rest is written. */
   additions?: Increment[];
+  /** Written if, and only if, the rest is; refused, as by a failed check, beyond a cap. */
+  budgets?: readonly BudgetChange[];
 }
 
 /** Returns a write that changes nothing yet. */

@@ -64,6 +64,7 @@ const hold = fc.record({
   used: amount,
   expiresAt: fc.nat(),
   connectionId: fc.option(fc.ulid().map((id) => `con_${id}`), { nil: null }),
+  budgets: fc.array(fc.tuple(fc.ulid().map((id) => `key_${id}`), amount), { maxLength: 2 }),
 }, { noNullPrototype: true });
 
 const use = fc.record(
@@ -118,6 +119,7 @@ const holdOf = (amount: bigint, used = 0n) => ({
   used: toAmount(used),
   expiresAt: 1,
   connectionId: null,
+  budgets: [],
 });
 const unsound: Record<string, Partial<Account>> = {
   "a balance below zero": { balance: toAmount(-1n) },

@@ -105,7 +105,7 @@ Deno.test("refusal: beyond a cap the reason is the authorization, even while lit
 /** A hold of 1 whose process died before it ever renewed it. */
 function deadHold(world: World, amount: Amount, connectionId: string | null): Hold {
   const expiresAt = world.clock.now() - 1;
-  return { id: world.deps.id("req"), amount, used: zero, expiresAt, connectionId };
+  return { id: world.deps.id("req"), amount, used: zero, expiresAt, connectionId, budgets: [] };
 }
 
 Deno.test("refusal: dead holds prevent nothing, however many there are", async () => {
@@ -183,7 +183,7 @@ Deno.test("refusal: dead holds do not count as running calls toward the limit", 
 Deno.test("refusal: expired holds end, and what the others hold stays held", () => {
   const now = 1_000;
   const hold = (id: string, amount: string, expiresAt: number): Hold => (
-    { id, amount: fromDecimal(amount), expiresAt, used: zero, connectionId: null }
+    { id, amount: fromDecimal(amount), expiresAt, used: zero, connectionId: null, budgets: [] }
   );
   const holds = [hold("one", "1", now + 1), hold("dead", "2", now), hold("other", "4", now + 1)];
   const account = { ...emptyAccount(), balance: fromDecimal("10"), holds, held: fromDecimal("7") };
@@ -242,6 +242,7 @@ Deno.test("refusal: dead holds left for later keep no more held than before", ()
       expiresAt: 1,
       used: fromDecimal("2"),
       connectionId: null,
+      budgets: [],
     }
   );
   const account = { ...emptyAccount(), holds: Array.from({ length: 30 }, (_, n) => dead(n)) };

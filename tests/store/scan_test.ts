@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { firstIdAt } from "../../src/base/ids.ts";
+import { createBudgets } from "../../src/store/budgets.ts";
 import type { Committer } from "../../src/store/commit.ts";
 import { backOff } from "../../src/store/backoff.ts";
 import { eraseRows } from "../../src/store/erase.ts";
@@ -112,6 +113,7 @@ Deno.test("forget: a row that changes while it is rewritten is read again, and n
     carried: () => 0,
     flush: () => Promise.resolve(),
     idle: () => Promise.resolve(),
+    budgets: createBudgets(kv),
   };
   let changes = 1;
   const eraser = eraseRows({

@@ -1,0 +1,113 @@
+import { type Amount, least, toAmount, zero } from "../base/money.ts";
+import type { Budget, Budgets, BudgetUse } from "../store/budgets.ts";
+import { keyText } from "../store/batch.ts";
+import { budgetKey } from "../store/keys.ts";
+import type { BudgetChange } from "../store/kv.ts";
+
+/** A budget that a hold counts toward, and what it holds there. */
+export type BudgetHold = readonly [name: string, amount: Amount];
+
+/** Of a hold that counts toward no budget. */
+export const holdsNothing: readonly BudgetHold[] = [];
+const noNames: readonly string[] = [];
+
+/** The names of the budgets that a hold counts toward. */
+export function budgetNames(held: readonly BudgetHold[]): readonly string[] {
+  return held.length === 0 ? noNames : held.map(([name]) => name);
+}
+
+/** The budgets of a project, while operations on one account are applied to them. */
+export class TxBudgets {
+  readonly #budgets: Pick<Budgets, "use">;
+  readonly #projectId: string;
+  /** By the text of the key; null while nothing is changed. */
+  #changes: Map<string, BudgetChange> | null = null;
+
+  constructor(budgets: Pick<Budgets, "use">, projectId: string) {
+    this.#budgets = budgets;
+    this.#projectId = projectId;
+  }
+
+  /** What counts toward a budget that the operation has listed, after this transaction. */
+  use({ name }: Pick<Budget, "name">): BudgetUse {
+    const key = budgetKey(this.#projectId, name);
+    const { spent, held } = this.#budgets.use(key);
+    const change = this.#changes?.get(keyText(key));
+    if (!change) return { spent, held };
+    return { spent: toAmount(spent + change.spent), held: toAmount(held + change.held) };
+  }
+
+  /** The least that any of these budgets leaves; null without any. */
+  left(budgets: readonly Budget[]): Amount | null {
+    let left: Amount | null = null;
+    for (const budget of budgets) {
+      const { spent, held } = this.use(budget);
+      const rest = toAmount(budget.cap - spent - held);
+      left = left === null ? rest : least(left, rest);
+    }
+    return left !== null && left < 0n ? zero : left;
+  }
+
+  /** What the narrowest of these budgets says when it leaves too little. */
+  refusal(budgets: readonly Budget[]): Error {
+    const left = this.left(budgets);
+    const narrowest = budgets.find((budget) => this.left([budget]) === left);
+    if (!narrowest) throw new Error("no budget leaves too little");
+    return narrowest.refusal(this.use(narrowest));
+  }
+
+  /** Throws what the first of these budgets that does not leave `amount` says. */
+  require(budgets: readonly Budget[], amount: Amount): void {
+    for (const budget of budgets) {
+      const use = this.use(budget);
+      if (use.spent + use.held + amount > budget.cap) throw budget.refusal(use);
+    }
+  }
+
+  /** Sets money aside. The write is refused where a budget no longer leaves it. */
+  hold(budgets: readonly Budget[], amount: Amount): readonly BudgetHold[] {
+    if (budgets.length === 0) return holdsNothing;
+    return budgets.map(({ name, cap }) => {
+      this.#change(name, { spent: zero, held: amount, cap });
+      return [name, amount];
+    });
+  }
+
+  /** Ends what a hold has set aside. */
+  release(held: readonly BudgetHold[]): void {
+    for (const [name, amount] of held) {
+      this.#change(name, { spent: zero, held: toAmount(-amount), cap: null });
+    }
+  }
+
+  /** Counts what was charged; with caps where it was not promised by a hold. */
+  spend(names: readonly string[], amount: Amount, capped: readonly Budget[]): void {
+    if (amount === zero) return;
+    for (const name of names) {
+      const cap = capped.find((budget) => budget.name === name)?.cap ?? null;
+      this.#change(name, { spent: amount, held: zero, cap });
+    }
+  }
+
+  /** What the transaction changes, to be written with it; undefined where it is nothing. */
+  get changes(): readonly BudgetChange[] | undefined {
+    if (!this.#changes) return undefined;
+    const changes = [...this.#changes.values()].filter(({ spent, held }) =>
+      spent !== zero || held !== zero
+    );
+    return changes.length > 0 ? changes : undefined;
+  }
+
+  #change(name: string, { spent, held, cap }: Omit<BudgetChange, "key">): void {
+    const key = budgetKey(this.#projectId, name);
+    const text = keyText(key);
+    const changes = this.#changes ??= new Map();
+    const before = changes.get(text);
+    changes.set(text, {
+      key,
+      spent: toAmount((before?.spent ?? zero) + spent),
+      held: toAmount((before?.held ?? zero) + held),
+      cap: cap ?? before?.cap ?? null,
+    });
+  }
+}
