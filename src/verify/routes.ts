@@ -3,6 +3,7 @@ import type { Incoming } from "../base/handler.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { scanHoldIndex, scanIdempotency, scanLedger } from "../ledger/verify.ts";
+import { scanBudgets } from "../ledger/verify_budgets.ts";
 import { scanPayments } from "../payments/verify.ts";
 import type { AdminGuard } from "../projects/admin_guard.ts";
 import { ScanBudget } from "../store/scan.ts";
@@ -21,6 +22,7 @@ export function verifyRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: Adm
     scanLedger(deps, recomputeCost),
     scanIdempotency(deps),
     scanHoldIndex(deps),
+    scanBudgets(deps),
     scanPayments(deps),
     ...scanWebhooks(deps),
   ];

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { toBytes } from "../../src/base/json.ts";
 import { encodeUtf8 } from "../../src/base/utf8.ts";
 import { formatAmount } from "../../src/base/money.ts";
 import { decodeBudget } from "../../src/store/budgets.ts";
@@ -6,8 +7,15 @@ import { budgetKey, keySpendKey } from "../../src/store/keys.ts";
 import { chatBody, chatPath, checkBooks, storedEntries } from "../support/books.ts";
 import { until } from "../support/chat.ts";
 import { createGate } from "../support/store.ts";
-import { chunk, completion, fedStream, readEvents, usage, usageChunk } from "../support/upstream.ts";
-import { put } from "../support/verify.ts";
+import {
+  chunk,
+  completion,
+  fedStream,
+  readEvents,
+  usage,
+  usageChunk,
+} from "../support/upstream.ts";
+import { put, verify } from "../support/verify.ts";
 import { operate } from "../support/webhooks.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 
@@ -60,14 +68,24 @@ const statuses = (answers: readonly { status: number }[]) => {
   return counts;
 };
 
-for (const [title, names] of [["of 100 users", users(100)], ["of one user", Array(40).fill("ada")]] as const) {
+for (
+  const [title, names] of [["of 100 users", users(100)], [
+    "of one user",
+    Array(40).fill("ada"),
+  ]] as const
+) {
   Deno.test(`budgets: of calls ${title} at once, as many start as the budget pays for`, async () => {
-    using world = await createWorld({ project: { pricing: feeOnly, limits: { user: { concurrent: 64 } } } });
+    using world = await createWorld({
+      project: { pricing: feeOnly, limits: { user: { concurrent: 64 } } },
+    });
     for (const user of new Set(names)) await world.deposit(user, "1");
     const { key, id } = await keyWithBudget(world, "0.03");
     const answers = await callAtOnce(world, names, { key });
     assert.deepEqual(statuses(answers), { 200: 3, 403: names.length - 3 });
-    assert.equal(answers.find(({ status }) => status === 403)?.body.error.code, "key_budget_reached");
+    assert.equal(
+      answers.find(({ status }) => status === 403)?.body.error.code,
+      "key_budget_reached",
+    );
     assert.deepEqual(await budgetOf(world, id), { spent: "0.03", held: "0" });
     assert.equal(world.upstream.calls.length, 3);
     for (const user of new Set(names)) await checkBooks(world, user);
@@ -88,7 +106,16 @@ Deno.test("budgets: the output is clamped to what is left, without a hint to top
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { key, id } = await keyWithBudget(world, "0.0001");
-  world.upstream.once(() => completion({ choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "length" }], usage: usage(8, 40) }));
+  world.upstream.once(() =>
+    completion({
+      choices: [{
+        index: 0,
+        message: { role: "assistant", content: "Hi" },
+        finish_reason: "length",
+      }],
+      usage: usage(8, 40),
+    })
+  );
   const { status, body } = await world.json(chatPath, { key, body: chatBody("ada") });
   assert.equal(status, 200);
   const sent = world.upstream.calls[0]?.body.max_tokens;
@@ -160,6 +187,24 @@ Deno.test("budgets: a chat repeated under its key counts once", async () => {
   const answers = await until(world, Promise.all([ask(), ask(), ask()]), 100);
   assert.deepEqual(statuses(answers), { 200: 3 });
   assert.deepEqual(await budgetOf(world, id), { spent: "0.01", held: "0" });
+});
+
+Deno.test("budgets: verify finds one that holds what no call holds", async () => {
+  using world = await createWorld({ project: { pricing: feeOnly } });
+  await world.deposit("ada", "1");
+  const { key, id } = await keyWithBudget(world, "0.05");
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const response = await world.call(chatPath, { key, body: chatBody("ada", { stream: true }) });
+  const running = await verify(world);
+  assert.deepEqual(running.faults, []);
+  assert.equal(running.checked.budgets, 1);
+  const row = { spent: "0", held: "20000000" };
+  await put(world, budgetKey(world.projectId, id), toBytes(row));
+  assert.deepEqual((await verify(world)).faults, [
+    `budget ${id} of ${world.projectId} holds 0.02, but running calls hold 0.01`,
+  ]);
+  await response.body?.cancel();
 });
 
 Deno.test("budgets: what a key had spent before version 1.0 counts", async () => {

@@ -78,19 +78,20 @@ Deno.test("keys: a key calls and lists only its models", async () => {
 Deno.test("keys: a budget bounds what a key spends on models and by charges, whoever pays", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
-  const { apiKey } = await makeKey(world, { scopes: ["chat", "money"], budget: "0.0001" });
+  const { apiKey } = await makeKey(world, { scopes: ["chat", "money"], budget: "0.0002" });
   const charge = (amount: string, idempotencyKey: string) =>
     world.json("/v1/user/charge", {
       key: apiKey,
       body: { user: "ada", amount },
       headers: { "idempotency-key": idempotencyKey },
     });
-  assert.equal((await charge("0.00005", "one")).status, 200);
+  assert.equal((await charge("0.0001", "one")).status, 200);
   assert.equal((await ask(world, apiKey)).status, 200);
-  assert.equal((await charge("0.00005", "two")).body.error.code, "key_budget_reached");
+  assert.equal((await charge("0.0001", "two")).body.error.code, "key_budget_reached");
+  assert.equal((await charge("0.00008", "three")).status, 200);
   const { status, body } = await ask(world, apiKey);
   assert.deepEqual([status, body.error.code], [403, "key_budget_reached"]);
-  assert.equal((await charge("0.00005", "one")).status, 200, "a repeated charge is answered again");
+  assert.equal((await charge("0.0001", "one")).status, 200, "a repeated charge is answered again");
   assert.equal((await ask(world, world.apiKey)).status, 200, "other keys go on");
 });
 

@@ -10,6 +10,8 @@ import type { Violations } from "./violations.ts";
 export interface Project {
   id: string;
   apiKey: string;
+  /** A key with a budget of its own, for a part of the calls. */
+  budgetKey: string;
   users: string[];
   /** Whether its money is in people's wallets. */
   shared: boolean;
@@ -162,9 +164,10 @@ export class Callers {
     const headers = idempotencyKey === null
       ? undefined
       : { "idempotency-key": idempotencyKey } as Record<string, string>;
+    const key = this.#pickKey(project);
     await this.#untilKnown(claim, async () => {
       const answer = await this.call(path, {
-        key: project.apiKey,
+        key,
         body,
         ...(headers && { headers }),
       });
@@ -182,9 +185,10 @@ export class Callers {
     const previous = this.#pickPrevious(format, project);
     const cap = timeline.whole(20, 150);
     const body = { ...format.body({ user, stream: false, cap }), ...continuing(previous) };
+    const key = this.#pickKey(project);
     await this.#untilKnown(claim, async () => {
       const answer = await this.call(`/v1${format.path}`, {
-        key: project.apiKey,
+        key,
         body,
         headers: {
           "x-service-user": user,
@@ -232,6 +236,10 @@ export class Callers {
     this.#responses.push({ id, user, projectId: project.id });
   }
 
+  #pickKey({ apiKey, budgetKey }: Project): string {
+    return this.#options.timeline.chance(0.3) ? budgetKey : apiKey;
+  }
+
   #end(claim: Claim): void {
     const { timeline } = this.#options;
     claim.ended = true;
@@ -257,7 +265,8 @@ export class Callers {
     const leave = new AbortController();
     const { signal } = leave;
     if (timeline.chance(0.1)) timeline.after(timeline.between(0, 700), () => leave.abort());
-    const options = { method: "POST", key: project.apiKey, headers, signal, ...jsonOf(body) };
+    const key = this.#pickKey(project);
+    const options = { method: "POST", key, headers, signal, ...jsonOf(body) };
     const response = process && (await this.#send(process, `/v1${format.path}`, options));
     if (signal.aborted) response?.body?.cancel();
     const { outcome, text } = process && response && !signal.aborted

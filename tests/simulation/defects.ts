@@ -17,6 +17,7 @@ import {
   withoutChecks,
   writing,
 } from "./defect_seams.ts";
+import { budgetDefects } from "./budget_defects.ts";
 import { forgetDefects } from "./forget_defects.ts";
 import { keptDefects } from "./kept_defects.ts";
 import { operatorDefects } from "./operator_defects.ts";
@@ -276,6 +277,7 @@ export const defects: readonly Defect[] = [
     })),
     seedsMax: 5,
   },
+  ...budgetDefects,
   ...operatorDefects,
   ...stripeDefects,
   ...forgetDefects,

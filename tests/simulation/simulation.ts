@@ -4,6 +4,7 @@ import { adminKey } from "../support/world.ts";
 import { AlertsAudit } from "./alerts_audit.ts";
 import { AlarmQueue } from "./alarm_queue.ts";
 import { BooksAudit } from "./books_audit.ts";
+import { BudgetsAudit } from "./budgets_audit.ts";
 import { Callers } from "./callers.ts";
 import { ClaimsAudit } from "./claims_audit.ts";
 import { Crashes } from "./crashes.ts";
@@ -101,6 +102,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const model = new ModelServer(timeline);
   const receivers = new Receivers(timeline);
   const books = new BooksAudit(model, violations);
+  const budgets = new BudgetsAudit(violations);
   const claims = new ClaimsAudit(books, violations);
   const stripe = new StripeAudit(books, violations);
   const passkeys = new PasskeysAudit(violations);
@@ -150,6 +152,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     violations.must(false, "no response reaches another user", () => JSON.stringify(call));
   store.onLanded = (write) => {
     books.landed(write);
+    budgets.landed(write);
     deliveries.landed(write);
     passkeys.landed(write);
     alerts.landed(write);

@@ -101,9 +101,13 @@ export class Workload {
     };
     const answer = await this.#parts.callers.operate("POST", "", settings);
     const { project: { id }, apiKey } = answer?.body as { project: { id: string }; apiKey: string };
+    const budget = timeline.pick(["0.0002", "0.001", "0.005"]);
+    const made = await this.#parts.callers.operate("POST", `/${id}/keys`, { budget });
+    const { apiKey: budgetKey } = made?.body as { apiKey: string };
     const shared = more.mode === "shared";
     const isRouted = "routes" in routed;
-    const project = { id, apiKey, users, subscriptions: [], shared, archived: false, isRouted };
+    const keys = { apiKey, budgetKey };
+    const project = { id, ...keys, users, subscriptions: [], shared, archived: false, isRouted };
     this.projects.push(project);
     return project;
   }
