@@ -1,5 +1,12 @@
-/** A reason as the public API states it, in headers and response bodies. */
-export type PublicRefusalReason = "insufficient_funds" | "limit_reached" | "authorization_required";
+/** The reasons as the public API states them, in headers and response bodies. */
+export const publicRefusalReasons = [
+  "insufficient_funds",
+  "authorization_required",
+  "limit_reached",
+  "balance_held",
+] as const;
+/** A reason as the public API states it. */
+export type PublicRefusalReason = typeof publicRefusalReasons[number];
 
 /**
  * Every reason for which money is not taken. `code` names it in events, metrics, sums and message
@@ -34,13 +41,19 @@ export const refusalReasons = {
   /** Running calls hold the money: it is missing for now, not forbidden. */
   held_by_running: {
     code: "busy",
-    chat: "insufficient_funds",
-    charge: "insufficient_funds",
+    chat: "balance_held",
+    charge: "balance_held",
   },
 } as const satisfies Record<
   string,
   { code: string; chat: PublicRefusalReason; charge: PublicRefusalReason }
 >;
+
+/**
+ * When a request that running calls leave no money for may be repeated, in seconds. No money is
+ * missing, so nobody has to act.
+ */
+export const balanceHeldRetrySeconds = 2;
 
 /** Why money is not taken: a row of `refusalReasons`. */
 export type RefusalReason = keyof typeof refusalReasons;

@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../base/errors.ts";
+import { holdWaitMs } from "../base/limits.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
@@ -18,9 +19,11 @@ const labelled = <Name extends keyof typeof userLimitLabels>(...names: readonly 
   names.map((name) => [name, userLimitLabels[name]] as const);
 const rates = labelled("requestsPerMinute", "tokensPerMinute", "concurrent");
 const spending = labelled("spendPerDay", "spendPerMonth");
+const heldWaitLabel = "Wait for running requests, in milliseconds";
 const labels = Object.fromEntries([
   ...[...rates, ...spending].map(([name, label]) => [`limits.user.${name}`, label]),
   ...rates.map(([name, label]) => [`limits.key.${name}`, label]),
+  ["limits.heldWaitMs", heldWaitLabel],
 ]);
 
 /** The limits of a project's users and keys. */
@@ -67,11 +70,12 @@ interface LimitsView {
 /** Returns what a field of the form shows. */
 type Values = (name: string) => string;
 
-function valuesOf({ limits: { user, key, reply } }: Project): Values {
+function valuesOf({ limits: { user, key, reply, heldWaitMs } }: Project): Values {
   const values = new Map<string, string | number | null>([
     ...Object.entries(user).map(([name, value]) => [`user.${name}`, value] as const),
     ...Object.entries(key).map(([name, value]) => [`key.${name}`, value] as const),
     ["reply", reply],
+    ["heldWaitMs", heldWaitMs ?? null],
   ]);
   return (name) => String(values.get(name) ?? "");
 }
@@ -87,8 +91,10 @@ function readLimits(
   const spend = spending.map(([name]) => [name, decimalText(form, `user.${name}`)]);
   const user = { ...ratesOf("user"), ...Object.fromEntries(spend) };
   const reply = submittedText(form, "reply") ?? "error";
+  const heldWaitMs = integerText(form, "heldWaitMs", heldWaitLabel);
+  const wait = heldWaitMs === null ? {} : { heldWaitMs };
   // Users' own limits are edited on the users' pages.
-  return { limits: { user, key: ratesOf("key"), reply, ...(users ? { users } : {}) } };
+  return { limits: { user, key: ratesOf("key"), reply, ...wait, ...(users ? { users } : {}) } };
 }
 
 /** Returns null for an empty field. Throws 400 for zero, which many write for no limit. */
@@ -149,6 +155,19 @@ function Limits({ visit, values, seen, problem }: LimitsView) {
             label="An assistant message"
             on={values("reply") === "message"}
           />
+        </FormSection>
+        <FormSection
+          title="Requests at once"
+          says="While a user’s running requests hold the balance, another one waits this long."
+        >
+          <div class="fields">
+            <FormField
+              name="heldWaitMs"
+              label={heldWaitLabel}
+              value={values("heldWaitMs")}
+              more={{ inputmode: "numeric", placeholder: String(holdWaitMs) }}
+            />
+          </div>
         </FormSection>
         <button type="submit" class="primary">Save</button>
       </form>

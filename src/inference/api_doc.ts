@@ -38,6 +38,7 @@ export const callHeaders = z.object({
   "X-Service-Balance": text("Not when streaming: the balance after the charge."),
   "X-Service-Paywall": text("Why the response is not the model's: as `paywall.reason`."),
   "X-Service-Paywall-Url": text("As `paywall.url`."),
+  "Retry-After": text("As `paywall.retryAfter`, where only running calls hold the balance."),
   "X-Service-Unparsed": text(
     "`true`: the response is too large to be parsed, and passed on as its upstream sent it.",
   ),

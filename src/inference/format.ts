@@ -110,10 +110,16 @@ export interface ResponseHead {
 
 /** What a refused user gets in place of the model's response. */
 export interface PaywallMessage {
-  /** Public refusal reason. */
-  reason: string;
+  /** The sentence for people, with the link. */
   message: string;
-  url: string;
+  /** What callers branch on. */
+  paywall: {
+    /** The public refusal reason. */
+    reason: string;
+    url: string;
+    /** In seconds: where the same request may succeed without an action of the user. */
+    retryAfter?: number;
+  };
 }
 
 /** What answered a request, as its response names it; null where it does not. */

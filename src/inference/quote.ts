@@ -1,4 +1,4 @@
-import { type Amount, zero } from "../base/money.ts";
+import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { AvailableFunds, CountFirst, Quote } from "../ledger/hold.ts";
 import {
   affordableInput,
@@ -42,6 +42,12 @@ export interface PromptSize {
 
 /** A response of this length is worth starting now, rather than waiting for holds to end. */
 const worthHavingTokens = 1_024;
+/**
+ * Where the money does not pay for all that is wanted, a call takes no more than half of it, so
+ * that the user's other calls can start too; but at least so many tokens, which are no longer worth
+ * sharing.
+ */
+const sharedTokensMin = 256;
 
 /**
  * The output bound regardless of money: of the caller, the model and the project. Bounds of the
@@ -113,6 +119,10 @@ export function quoteTarget(
     affordableInput(priced, { spendable, output: minimum, choices: request.choices });
   const most = input + (prompt.unknown ?? 0);
   const costOf = (cap: number) => costBound(priced, { input: most, output: cap * request.choices });
+  const shareOf = (available: Amount, affordable: number) => {
+    const least = Math.max(minimum, sharedTokensMin);
+    return Math.min(affordable, Math.max(capFor(halfOf(available)), least));
+  };
   const holdFor = (cap: number, available: Amount) => {
     const cost = costOf(cap);
     return cost < available || most === input ? cost : available;
@@ -140,14 +150,19 @@ export function quoteTarget(
     const best = Math.min(wanted, capFor(withoutOwnHolds), worthHavingTokens);
     const reducedByHolds = affordable < best;
     const cappedByBalance = capFor(balanceOnly) < wanted;
+    const cap = shareOf(available, affordable);
     return {
-      amount: holdFor(affordable, available),
-      cap: affordable,
+      amount: holdFor(cap, available),
+      cap,
       cappedByBalance,
       reducedByHolds,
       balance,
     };
   };
+}
+
+function halfOf(amount: Amount): Amount {
+  return toAmount(amount / 2n);
 }
 
 /** What a kept response holds: exactly what it costs. */

@@ -1,4 +1,8 @@
-import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
+import {
+  balanceHeldRetrySeconds,
+  type RefusalReason,
+  refusalReasons,
+} from "../base/refusal_reasons.ts";
 import type { ApiError } from "../base/errors.ts";
 import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
 import type { NewEvent } from "../events/event.ts";
@@ -96,7 +100,8 @@ async function refuseRate(
     balance: available,
     languages: languagesOf(call),
   });
-  return paywallResponse(call, { reason: "limit_reached", message, url }, rateLimits);
+  const paywall = { reason: "limit_reached", url };
+  return paywallResponse(call, { message, paywall }, rateLimits);
 }
 
 /** A call that is refused, as far as it is known before its body is read. */
@@ -157,8 +162,13 @@ async function refuseMoney(
     perMinute: userLimitsOf(project, user).requestsPerMinute,
     count: 1 + Math.floor(countedTokens / tokensPerRequest),
   });
-  const paywall = { reason: chat, message, url };
-  return paywallResponse(call, paywall, [...rateLimits, counted]);
+  const isHeld = reason === "held_by_running";
+  const paywall = {
+    reason: chat,
+    url,
+    ...(isHeld ? { retryAfter: balanceHeldRetrySeconds } : {}),
+  };
+  return paywallResponse(call, { message, paywall }, [...rateLimits, counted]);
 }
 
 /** Counts a refusal in the owner's summary, with the next write, and reports it. */
@@ -184,19 +194,21 @@ function languagesOf({ request }: InferenceCall): string | null {
 
 function paywallResponse(
   call: InferenceCall,
-  paywall: PaywallMessage,
+  refusal: PaywallMessage,
   rateLimits: readonly RateLimitState[],
 ): Response {
   const { format, input, requestId } = call;
+  const { reason, url, retryAfter } = refusal.paywall;
   const type: HeaderList = input.stream
     ? streamHeaders
     : { ...corsHeaders, "content-type": "application/json" };
   const status = format.isPassedOn ? 402 : 200;
-  return textResponse(status, format.writePaywall(paywall, input, responseHead(call)), {
+  return textResponse(status, format.writePaywall(refusal, input, responseHead(call)), {
     ...type,
     "x-request-id": requestId,
-    "x-service-paywall": paywall.reason,
-    "x-service-paywall-url": URL.parse(paywall.url)?.href ?? encodeURI(paywall.url),
+    "x-service-paywall": reason,
+    "x-service-paywall-url": URL.parse(url)?.href ?? encodeURI(url),
+    ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
     ...rateHeaders(rateLimits),
   });
 }

@@ -132,7 +132,11 @@ export const chargeDoc: EndpointDoc = {
           balanceFormatted: "$0.50",
         },
       },
-      replayedHeader,
+      replayedHeader.extend({
+        "Retry-After": z.string().optional().meta({
+          description: "As `retryAfter`, where only running calls hold the balance.",
+        }),
+      }),
     ),
   },
   errors: [...moving, keyBudgetReached],

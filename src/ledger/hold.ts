@@ -120,8 +120,9 @@ const pollMs = 250;
 export function createHolds(queue: AccountQueue, clock: Clock): Holds {
   async function place<Q extends Quote>(request: HoldRequest<Q>): Promise<HoldResult<Q>> {
     const startedAt = clock.elapsed();
-    let deadline = startedAt + holdWaitMs;
-    for (let patient = true;; patient = clock.elapsed() < deadline) {
+    const waitMs = request.snapshot.project.limits.heldWaitMs ?? holdWaitMs;
+    let deadline = startedAt + waitMs;
+    for (let patient = waitMs > 0;; patient = clock.elapsed() < deadline) {
       const held = await queue.run(request.ref, {
         reads: request.mark ? [request.mark.key] : [],
         estimatedBytes: 2048,
@@ -131,7 +132,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       if (held.kind !== "held_by_running" || !patient) return held;
       // Each time an earlier call ends, the wait starts again.
       if (await changedWithin(request.ref, deadline - clock.elapsed())) {
-        deadline = Math.min(clock.elapsed() + holdWaitMs, startedAt + holdWaitTotalMs);
+        deadline = Math.min(clock.elapsed() + waitMs, startedAt + holdWaitTotalMs);
       }
     }
   }

@@ -1,4 +1,8 @@
-import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
+import {
+  balanceHeldRetrySeconds,
+  type RefusalReason,
+  refusalReasons,
+} from "../base/refusal_reasons.ts";
 import { badRequest, notFound } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { bodyBytesMax } from "../base/limits.ts";
@@ -135,9 +139,14 @@ async function refusedResponse(
     success: false,
     reason: charge,
     ...offered,
+    ...(kind === "held_by_running" ? { retryAfter: balanceHeldRetrySeconds } : {}),
     ...balance,
   };
-  return jsonResponse(200, body, requestId);
+  return jsonResponse(200, body, requestId, retryHeaders(body));
+}
+
+function retryHeaders({ retryAfter }: Refused): Record<string, string> {
+  return retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
 }
 
 /** Throws 400 `mode_conflict` where the money belongs to a person's wallet, not to the project. */

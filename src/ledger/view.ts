@@ -1,5 +1,6 @@
 import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
+import { publicRefusalReasons } from "../base/refusal_reasons.ts";
 import { formatNames } from "../base/format_names.ts";
 import type { JsonObject } from "../base/json.ts";
 import { currency, decimal, idOf, metadata, nextCursor, time, userId } from "../base/fields.ts";
@@ -51,11 +52,14 @@ export const chargedSchema = depositedSchema.extend({
 /** The response to a refused charge: nothing has changed. */
 export const refusedSchema = z.object({
   success: z.literal(false),
-  reason: z.enum(["insufficient_funds", "authorization_required", "limit_reached"]),
+  reason: z.enum(publicRefusalReasons),
   message: z.string().meta({
     description: "The sentence to show to the user; it contains the link.",
   }),
   url: z.string().meta({ description: "Where the user tops up, or authorizes the charge." }),
+  retryAfter: z.int().optional().meta({
+    description: "With `balance_held`: after so many seconds the charge may be repeated.",
+  }),
   ...balanceFields,
 }).meta({ id: "Refused" });
 /** The response to a refused charge. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { TopUpRange } from "../base/currency.ts";
 import { userIdSetting, withoutPattern } from "../base/fields.ts";
 import { mergePatchSchema } from "../base/merge_patch_schema.ts";
-import { userIdCharsMax } from "../base/limits.ts";
+import { holdWaitMs, holdWaitTotalMs, userIdCharsMax } from "../base/limits.ts";
 import { isUserId } from "../base/user_id.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
@@ -139,6 +139,11 @@ const limitsWith = (concurrent: typeof count) =>
     key: z.strictObject(rates).prefault({}),
     reply: z.enum(["error", "message"]).default("error").meta({
       description: "The response to a user over a rate limit: 429, or an assistant message.",
+    }),
+    heldWaitMs: z.int().min(0).max(holdWaitTotalMs).optional().meta({
+      description:
+        "How long a call waits, in ms, while only the user's own running calls hold the " +
+        `balance. Absent: ${holdWaitMs}.`,
     }),
   });
 const limitsWords = "The limits of one user, and of one key; null is no limit.";

@@ -12,7 +12,7 @@ Deno.test("vocabulary: each refusal reason keeps its code and its public reasons
     ["authorization_required", "authorization_required", "authorization_required"],
     ["limit_reached", "limit_reached", "authorization_required"],
     ["spend_limit", "limit_reached", "limit_reached"],
-    ["busy", "insufficient_funds", "insufficient_funds"],
+    ["busy", "balance_held", "balance_held"],
   ]);
 });
 

@@ -292,6 +292,6 @@ Deno.test("chat paywall: after two seconds it reports that earlier calls are sti
   const { second, waited } = await queued(30_000);
   assert.match(second.choices[0].message.content, /^Your earlier answers are still running/);
   linkIn(second.choices[0].message.content);
-  assert.equal(second.paywall.reason, "insufficient_funds");
+  assert.equal(second.paywall.reason, "balance_held");
   assert.ok(waited >= 2_000 && waited < 2_500, `${waited} ms`);
 });

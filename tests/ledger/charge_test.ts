@@ -152,7 +152,7 @@ Deno.test("charge: an amount that only running calls hold is reported as that, n
   const running = world.json(chatPath, { body: chatBody("ada") });
   await world.until(async () => (await world.balance("ada")).held !== "0");
   const { body } = await world.json("/v1/user/charge", { body: { user: "ada", amount: "1" } });
-  assert.deepEqual([body.success, body.reason], [false, "insufficient_funds"]);
+  assert.deepEqual([body.success, body.reason], [false, "balance_held"]);
   assert.match(body.message, /earlier answers are still running/);
   gate.resolve();
   await running;

@@ -327,10 +327,10 @@ Deno.test("holds: a request waits 2 s for running calls, then reports that they 
   assert.equal(answered, true);
   const { status, body, response } = await second;
   assert.equal(status, 200);
-  assert.equal(body.paywall.reason, "insufficient_funds");
+  assert.equal(body.paywall.reason, "balance_held");
   assert.match(body.choices[0].message.content, /still running/);
   assert.ok(body.choices[0].message.content.includes(body.paywall.url));
-  assert.equal(response.headers.get("x-service-paywall"), "insufficient_funds");
+  assert.equal(response.headers.get("x-service-paywall"), "balance_held");
   assert.equal(world.upstream.calls.length, 1);
   stream.send("[DONE]");
   stream.end();

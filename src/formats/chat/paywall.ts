@@ -10,11 +10,11 @@ import { sseDone, sseFrame } from "../openai/sse.ts";
  * parser.
  */
 export function writeChatPaywall(
-  { reason, message: content, url }: PaywallMessage,
+  { message: content, paywall }: PaywallMessage,
   { stream, wantsUsage, requiresJson }: ModelRequest,
   { id, created, model }: ResponseHead,
 ): string {
-  const head = { id, created, model, paywall: { reason, url } };
+  const head = { id, created, model, paywall };
   if (!stream) {
     const message = { role: "assistant", content, refusal: requiresJson ? content : null };
     const choices = [{ index: 0, message, logprobs: null, finish_reason: "stop" }];

@@ -5,11 +5,11 @@ import { noUsage } from "../openai/usage.ts";
 
 /** The paywall as a completion's text, that used nothing; `paywall` is for callers that branch. */
 export function writeCompletionPaywall(
-  { reason, message, url }: PaywallMessage,
+  { message, paywall }: PaywallMessage,
   { stream, wantsUsage }: ModelRequest,
   { id, created, model }: ResponseHead,
 ): string {
-  const head = { id, object: "text_completion", created, model, paywall: { reason, url } };
+  const head = { id, object: "text_completion", created, model, paywall };
   const choice = (text: string, finish: string | null): JsonObject => ({
     text,
     index: 0,

@@ -8,12 +8,11 @@ import { noMessageUsage } from "./usage.ts";
  * a tool call is required, it is a refusal as well, which says the text in `stop_details`.
  */
 export function writeMessagesPaywall(
-  { reason, message: text, url }: PaywallMessage,
+  { message: text, paywall }: PaywallMessage,
   { stream, requiresJson }: Pick<ModelRequest, "stream" | "requiresJson">,
   { id, model }: ResponseHead,
 ): string {
   const head = { id, type: "message", role: "assistant", model };
-  const paywall = { reason, url };
   const end = {
     stop_reason: requiresJson ? "refusal" : "end_turn",
     stop_sequence: null,

@@ -35,7 +35,7 @@ function notRead(): never {
 }
 
 /** An error that says how to pay: the response has no text that could say it. */
-function writeMustPay({ reason, message }: PaywallMessage): string {
+function writeMustPay({ message, paywall: { reason } }: PaywallMessage): string {
   return JSON.stringify({
     error: { message, type: "payment_required", param: null, code: reason },
   });

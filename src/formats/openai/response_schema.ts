@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { publicRefusalReasons } from "../../base/refusal_reasons.ts";
 import { decimal } from "../../base/fields.ts";
 
 const count = z.int().min(0);
@@ -12,8 +13,11 @@ export const usageSchema = z.looseObject({
 
 /** Marks a response that stands in place of the model's. */
 export const paywallSchema = z.object({
-  reason: z.enum(["insufficient_funds", "authorization_required", "limit_reached"]),
+  reason: z.enum(publicRefusalReasons),
   url: z.string().meta({ description: "The page where the user can continue." }),
+  retryAfter: z.int().optional().meta({
+    description: "With `balance_held`: after so many seconds the request may be repeated.",
+  }),
 }).optional().meta({
   description: "Present when the response stands in place of the model's: the user must act first.",
 });

@@ -13,7 +13,7 @@ import { noResponsesUsage } from "./usage.ts";
  * required, the text is a refusal: clients show that instead of an error of their parser.
  */
 export function writeResponsesPaywall(
-  { reason, message, url }: PaywallMessage,
+  { message, paywall }: PaywallMessage,
   request: ModelRequest,
   head: ResponseHead,
 ): string {
@@ -28,7 +28,6 @@ export function writeResponsesPaywall(
     status: "completed",
     content: [part],
   }];
-  const paywall = { reason, url };
   const response = {
     ...normalizeObject(
       { ...ownMembers(request), completed_at: head.created, id: ids.response, paywall },

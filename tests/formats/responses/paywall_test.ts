@@ -114,7 +114,10 @@ Deno.test("responses paywall: the response before ours takes its place, however 
       { bytes: 100, fields },
     );
   const head = { id: "resp_01K9Z0C8Q4R7T2V5X8Z1B3D5F7", created: 1, model: "m" };
-  const paywall = { reason: "insufficient_funds", message: "Pay", url: "https://a.test" };
+  const paywall = {
+    message: "Pay",
+    paywall: { reason: "insufficient_funds", url: "https://a.test" },
+  };
   for (const real of [null, "resp_0a1b2c", "resp_with_many_parts"]) {
     let previous = real;
     for (let times = 0; times < 5; times++) {
