@@ -156,23 +156,30 @@ function Limits({ visit, values, seen, problem }: LimitsView) {
             on={values("reply") === "message"}
           />
         </FormSection>
-        <FormSection
-          title="Requests at once"
-          says="While a user’s running requests hold the balance, another one waits this long."
-        >
-          <div class="fields">
-            <FormField
-              name="heldWaitMs"
-              label={heldWaitLabel}
-              value={values("heldWaitMs")}
-              more={{ inputmode: "numeric", placeholder: String(holdWaitMs) }}
-            />
-          </div>
-        </FormSection>
+        <HeldWait value={values("heldWaitMs")} />
         <button type="submit" class="primary">Save</button>
       </form>
       <OwnLimits visit={visit} />
     </>
+  );
+}
+
+/** How long a request waits for the user's others. */
+function HeldWait({ value }: { value: string }) {
+  return (
+    <FormSection
+      title="Requests at once"
+      says="While a user’s running requests hold the balance, another one waits this long."
+    >
+      <div class="fields">
+        <FormField
+          name="heldWaitMs"
+          label={heldWaitLabel}
+          value={value}
+          more={{ inputmode: "numeric", placeholder: String(holdWaitMs) }}
+        />
+      </div>
+    </FormSection>
   );
 }
 

@@ -6,7 +6,7 @@ import { bySystem, type NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
 import type { ProjectSnapshot } from "../projects/project_cache.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
-import { isLarge, keyText } from "../store/batch.ts";
+import { isLarge } from "../store/batch.ts";
 import { accountKey, authorizationKey, entryKey, projectKey } from "../store/keys.ts";
 import { emptyWrite, type Increment, type Key, type Row, type Write } from "../store/kv.ts";
 import {
@@ -28,6 +28,7 @@ import {
 import { entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
 import { SpendLimits } from "./spend_limits.ts";
 import { budgetNames, TxBudgets } from "./tx_budgets.ts";
+import { TxRows } from "./tx_rows.ts";
 import type { Budget, Budgets } from "../store/budgets.ts";
 import { holdIndexKey } from "./store.ts";
 import { countEntryHourly, countNewUserHourly } from "../summaries/hourly_counters.ts";
@@ -360,43 +361,6 @@ function countEntry(entry: Entry, movement: Movement): Increment[] {
   }
   const counted = countEntryHourly({ projectId, kind, amount, shortfall, usage, at });
   return entry.seq === 1 ? [counted, countNewUserHourly(projectId, at)] : [counted];
-}
-
-/** The rows beside the account that a transaction has read, and its changes to them. */
-class TxRows {
-  readonly #write: Write;
-  readonly #values = new Map<string, Uint8Array | null>();
-  readonly #puts = new Map<string, Write["sets"][number]>();
-
-  constructor(write: Write, rows: readonly Row[]) {
-    this.#write = write;
-    for (const { key, value } of rows) this.#values.set(keyText(key), value);
-  }
-
-  /** Returns the row as this write will leave it; null where it is absent or was not read. */
-  get(key: Key): Uint8Array | null {
-    return this.#values.get(keyText(key)) ?? null;
-  }
-
-  put(key: Key, value: Uint8Array): void {
-    const text = keyText(key);
-    this.#values.set(text, value);
-    this.#write.deletes = this.#write.deletes.filter((other) => keyText(other) !== text);
-    const pending = this.#puts.get(text);
-    if (pending) return void (pending.value = value);
-    const set = { key, value };
-    this.#puts.set(text, set);
-    this.#write.sets.push(set);
-  }
-
-  remove(key: Key): void {
-    const text = keyText(key);
-    this.#values.set(text, null);
-    const pending = this.#puts.get(text);
-    this.#puts.delete(text);
-    this.#write.sets = this.#write.sets.filter((set) => set !== pending);
-    this.#write.deletes.push(key);
-  }
 }
 
 /**

@@ -46,10 +46,8 @@ export function openBatch(
   const checks = new Map<string, Write["checks"][number]>();
   const touched = new Map<string, Uint8Array | null>();
   for (const text of underWay.keys()) touched.set(text, null);
-  const additions: Increment[] = [];
-  const budgets: BudgetChange[] = [];
   const changed = new Set<string>();
-  const batch: Batch = { write: { checks: [], sets: [], deletes: [], additions }, members: [] };
+  const batch: Batch = { write: { checks: [], sets: [], deletes: [] }, members: [] };
   const left: PendingWrite[] = [];
   const used = { mutations: 0, bytes: 0, keyBytes: 0 };
   for (const [index, pending] of queue.entries()) {
@@ -77,15 +75,25 @@ export function openBatch(
       else if (!isShared(value, touched.get(text))) batch.write.sets.push({ key, value });
       touched.set(text, value);
     }
-    if (write.additions) additions.push(...write.additions);
-    if (write.budgets) budgets.push(...write.budgets);
     for (const text of size.budgets) changed.add(text);
     batch.members.push(pending);
   }
   batch.write.checks = [...checks.values()];
-  if (budgets.length > 0) batch.write.budgets = budgets;
+  gatherSums(batch);
   queue.splice(0, queue.length, ...left);
   return batch;
+}
+
+/** What several members add to the same rows is added up when the batch is sent. */
+function gatherSums({ write: whole, members }: Batch): void {
+  const additions: Increment[] = [];
+  const budgets: BudgetChange[] = [];
+  for (const { write } of members) {
+    if (write.additions) additions.push(...write.additions);
+    if (write.budgets) budgets.push(...write.budgets);
+  }
+  if (additions.length > 0) whole.additions = additions;
+  if (budgets.length > 0) whole.budgets = budgets;
 }
 
 /** The keys that a batch changes, as text. */

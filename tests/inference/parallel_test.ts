@@ -14,7 +14,7 @@ const dear = {
   models: { "test-model": { input: "0", output: "75", maxOutputTokens: 32_000, reasoning: false } },
 };
 
-/** Calls of one user at once, each for 100 tokens of output, which end when `count` have started. */
+/** Calls of one user at once, each of 100 tokens of output, which end when all have started. */
 async function ask(world: World, count: number, more: Body = {}) {
   const gate = createGate();
   let started = 0;
