@@ -91,15 +91,23 @@ export function notFound(what: string, code = "not_found"): ApiError {
   return new ApiError(404, { message: `No such ${what}.`, code });
 }
 
+const storeAway: ErrorDetail = {
+  message: "The service's store is not answering. Try again shortly.",
+  type: "service_unavailable_error",
+  code: "store_unavailable",
+  headers: { "retry-after": "1" },
+};
+
 /** 503: the store did not answer in time; nothing is known to have been changed. */
 export function storeUnavailable(cause: unknown): ApiError {
-  return new ApiError(503, {
-    message: "The service's store is not answering. Try again shortly.",
-    type: "service_unavailable_error",
-    code: "store_unavailable",
-    headers: { "retry-after": "1" },
-    cause,
-  });
+  return new ApiError(503, { ...storeAway, cause });
+}
+
+/** 503, as `storeUnavailable`: a write may have landed, and nobody can tell. */
+export class UnknownOutcome extends ApiError {
+  constructor(cause: unknown) {
+    super(503, { ...storeAway, cause });
+  }
 }
 
 /** 503, returned at once: an unbounded queue would serve no one in time. */

@@ -1,4 +1,4 @@
-import { ApiError } from "../base/errors.ts";
+import { ApiError, UnknownOutcome } from "../base/errors.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Deps } from "../deps.ts";
 import { type Batch, keyText, openBatch, type PendingWrite, touchedBy } from "./batch.ts";
@@ -179,8 +179,9 @@ export function createCommitter(options: CommitterOptions): Committer {
       const additions = [...write.additions ?? [], ...riding];
       if (additions.length === 0 && rows.length === 0) return await sendTimed(write);
       const { sets, committed } = sums.after(additions);
-      const putBack = () => {
-        riding.forEach(count);
+      // To count too little is better than to count twice; a row is the same however often.
+      const putBack = (error?: unknown) => {
+        if (!(error instanceof UnknownOutcome)) riding.forEach(count);
         carried.unshift(...rows);
       };
       try {
@@ -189,7 +190,7 @@ export function createCommitter(options: CommitterOptions): Committer {
         else putBack();
         return outcome;
       } catch (error) {
-        putBack();
+        putBack(error);
         sums.abandon(additions);
         throw error;
       }

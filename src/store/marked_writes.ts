@@ -1,4 +1,4 @@
-import { storeUnavailable } from "../base/errors.ts";
+import { storeUnavailable, UnknownOutcome } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import { commitMarkerKey } from "./keys.ts";
@@ -24,7 +24,7 @@ const resolveAttemptsMax = 3;
 /**
  * Creates a sender of atomic writes with a marker each. A remote store repeats a write whose
  * response was lost, and may then reject what had landed; so after a rejection or an error the
- * marker decides. It throws when the write has not landed and never will, or `ApiError` 503 when
+ * marker decides. It throws when the write has not landed and never will, or `UnknownOutcome` when
  * that is not known. One write at a time: each removes the marker of the one before.
  */
 export function createMarkedWrites(
@@ -71,7 +71,7 @@ export function createMarkedWrites(
       } catch (error) {
         if (attempt < resolveAttemptsMax) continue;
         markers.unknown.add();
-        throw storeUnavailable(error);
+        throw new UnknownOutcome(error);
       }
     }
     markers.not_landed.add();

@@ -113,6 +113,21 @@ Deno.test("sums: a separate increment is counted once, whatever happens to the w
   assert.deepEqual(await totals(), { "refusal:a": 3n });
 });
 
+Deno.test("sums: a separate increment whose write may have landed is not counted again", async () => {
+  const { store, committer, totals } = openCommitter();
+  let isAway = false;
+  store.atomic = async (write, real) => {
+    if (!isAway) await real(write);
+    isAway = true;
+    throw new TypeError("connection lost");
+  };
+  committer.count(one("refusal:a"));
+  await assert.rejects(committer.commit(row("first")));
+  store.atomic = null;
+  await committer.flush();
+  assert.deepEqual(await totals(), { "refusal:a": 1n });
+});
+
 Deno.test("sums: of separate increments, five go with one write, and all of them in the end", async () => {
   const { store, committer, totals } = openCommitter();
   for (let n = 0; n < 12; n++) committer.count(one(`refusal:${n}`, ["sum", n]));
