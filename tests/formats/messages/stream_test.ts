@@ -205,7 +205,9 @@ for (
     );
     const reason = what === "the input of a tool" ? "max_tokens" : "end_turn";
     assert.equal(events.at(-2)?.delta.stop_reason, reason);
-    assert.ok(Number((await world.balance("ada")).balance) < 0.002);
+    // It holds half of the balance: the user may have other calls.
+    const { balance } = await world.balance("ada");
+    assert.ok(Number(balance) > 0.009 && Number(balance) < 0.011, balance);
     await fed.cancelled;
   });
 }
