@@ -1,5 +1,6 @@
 // The process: environment, database file, socket, signals. Everything else is in src/.
 import { type App, createApp } from "./src/app.ts";
+import { toBase62 } from "./src/base/ids.ts";
 import { version } from "./src/base/version.ts";
 import { ApiError, errorFields } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
@@ -13,7 +14,13 @@ import type { Deps } from "./src/deps.ts";
 import { readEnvFile, readUpstreamsFile } from "./src/platform/env_file.ts";
 import { beatEveryMs } from "./src/fleet/fleet.ts";
 import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
-import { describeService, reportStart, reportUnpayable } from "./src/platform/startup_report.ts";
+import {
+  describeService,
+  reportStart,
+  reportUnpayable,
+  signInKeys,
+} from "./src/platform/startup_report.ts";
+import { leaveDevAdminKey } from "./src/platform/dev_admin_key.ts";
 import { devApiKey } from "./src/base/dev_keys.ts";
 import { devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps, isLogForPeople } from "./src/platform/deps.ts";
@@ -59,6 +66,7 @@ async function main(): Promise<void> {
   const config = Object.freeze({ ...settings, kvPath });
   const isNew = isDatabaseFile(kvPath) && isNewDatabase(kvPath);
   const exposed = await orExit(() => secureDatabase(kvPath));
+  await orExit(() => leaveDevAdminKey(settings));
   const store = await orExit(() => openStore(config));
   const deps = await orExit(() => createRealDeps(config, store));
   const app = await orExit(() => createApp(deps));
@@ -108,7 +116,11 @@ function readSettings(): Config {
     if (dev && notForDev.includes(name)) continue;
     if (!Deno.env.get(name)) Deno.env.set(name, value);
   }
-  return readConfig(Deno.env.toObject(), { dev, readFile: readUpstreamsFile });
+  return readConfig(Deno.env.toObject(), {
+    dev,
+    readFile: readUpstreamsFile,
+    newAdminKey: () => `admin_dev_${toBase62(crypto.getRandomValues(new Uint8Array(24)))}`,
+  });
 }
 
 /**
@@ -190,12 +202,13 @@ function printAddress(config: Config, port: number): void {
     const facts = { url, environment, devKey: devApiKey, devRequest: devRequest(url) };
     return say(describeService(config, facts));
   }
+  const keys = config.adminKeyOf === "start" ? signInKeys(config, devApiKey) : devApiKey;
   if (!dev) return say(`Farebox listens on ${url} (public URL: ${baseUrl})`);
   say(`Farebox listens on ${url}, in development with the simulated model and key ${devApiKey}
 Try it:
   ${devRequest(url).replaceAll("\n", "\n  ")}
 
-Console: ${url}/console (sign in with ${devApiKey}). Documentation: ${url}/docs
+Console: ${url}/console (sign in with ${keys}). Documentation: ${url}/docs
 `);
 }
 

@@ -5,13 +5,15 @@
  */
 import { dirname } from "node:path";
 import process from "node:process";
+import { kvPathFault } from "../src/base/kv_path.ts";
 import { isDatabaseFile } from "../src/config.ts";
 import { databasePath } from "../src/platform/database_lock.ts";
 import { readEnvFile } from "../src/platform/env_file.ts";
 
 /** Returns the folders for a database at `kvPath`, below the working directory where relative. */
 export function dataFolders(kvPath: string): string[] {
-  if (!isDatabaseFile(kvPath)) return ["data"];
+  // A mistyped URL may contain a password, and this becomes an argument.
+  if (!isDatabaseFile(kvPath) || kvPathFault(kvPath) !== null) return ["data"];
   return [...new Set([dirname(kvPath), dirname(targetOf(kvPath))])];
 }
 

@@ -2,7 +2,7 @@
  * `deno task farebox …`: the operator's commands, over the admin API of a running service.
  * `--help` lists them.
  */
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import { version } from "../src/base/version.ts";
 import { addBackup } from "./farebox/backup.ts";
 import { addCopy } from "./farebox/copy.ts";
@@ -47,7 +47,9 @@ const groups: readonly AddCommands[] = [
 const notes = `
 Settings, from the environment or from .env:
   ADMIN_KEY    the service's admin key, needed by all commands except restore and copy
-  FAREBOX_URL  the URL of the service; default: http://localhost:PORT, or BASE_URL
+  FAREBOX_URL  the URL of the service, as --service; default: http://localhost:PORT, or BASE_URL
+
+A command that calls a service first asks it for /healthz, and sends no key unless Farebox answers.
 
 Results go to standard output, everything else to standard error. With --json a result is one
 JSON document, and a list is one document per line.
@@ -63,7 +65,7 @@ export function createProgram(): Command {
   const program = new Command("farebox")
     .description("Operate a running Farebox, through its admin API.")
     .version(version, "--version", "print the version")
-    .option("--url <url>", "the URL of the service")
+    .option("--service <url>", "the URL of the service")
     .option("--json", "print JSON, for programs")
     .option("--yes", "do not ask for confirmation")
     .addHelpText("after", notes)
@@ -71,7 +73,20 @@ export function createProgram(): Command {
     .exitOverride();
   const open = () => openContext(openEnvironment(), program.opts<Given>());
   for (const add of groups) add(program, open);
+  for (const command of commandsBelow(program)) acceptUrl(command, program);
   return program;
+}
+
+/** The commands that do something. */
+function commandsBelow(command: Command): Command[] {
+  return command.commands.length === 0 ? [command] : command.commands.flatMap(commandsBelow);
+}
+
+/** `--url` is `--service` by its former name, unless the command itself has another URL. */
+function acceptUrl(command: Command, program: Command): void {
+  if (command.options.some(({ long }) => long === "--url")) return;
+  command.addOption(new Option("--url <url>", "the URL of the service").hideHelp());
+  command.on("option:url", (url: string) => program.setOptionValue("service", url));
 }
 
 /** Runs one command; returns the exit code. */

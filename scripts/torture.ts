@@ -2,9 +2,11 @@
 // load of everything. Prints what came of it; exits 1 when anything was lost, doubled or wrong.
 // `--store URL --services 2`: so many services on one PostgreSQL database, or on one KV Connect
 // server, such as denokv, whose token is in DENO_KV_ACCESS_TOKEN.
+// `--store - < FILE`: a URL with a password, which is no argument.
 // `--store postgres`: on a PostgreSQL server of its own, which crashes now and then as well.
 // `--store standby`: on one with a synchronous standby, which takes its place at its first crash.
 import { parseArgs } from "node:util";
+import { readSecret } from "./farebox/input.ts";
 import { crashing, failingOver } from "../tests/support/postgres_faults.ts";
 import { torture } from "../tests/support/torture.ts";
 
@@ -27,9 +29,14 @@ if (!(Number.isInteger(services) && services >= 1) || (services > 1 && !values.s
   console.error("--services must be 1, or more with --store: a file is for one service");
   Deno.exit(1);
 }
-await using own = values.store === "postgres"
+if (/:.*:.*@/.test(values.store ?? "")) {
+  console.error("--store has a password, which others can read: use --store - < FILE");
+  Deno.exit(1);
+}
+const named = values.store === "-" ? await readSecret("--store -") : values.store;
+await using own = named === "postgres"
   ? await crashing()
-  : values.store === "standby"
+  : named === "standby"
   ? await failingOver()
   : null;
 console.log(`torture for ${seconds} s, with seed ${seed}`);
@@ -38,7 +45,7 @@ const outcome = await torture({
   seed,
   lifeMaxMs: 8_000,
   patient: true,
-  store: own?.url ?? values.store,
+  store: own?.url ?? named,
   crashStore: own?.crash,
   services,
   onKill(kills, { operations, acknowledged, faults }) {

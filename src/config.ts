@@ -1,15 +1,18 @@
 import { z } from "zod";
 import { cidrList } from "./base/cidr_list.ts";
-import { devAdminKey } from "./base/dev_keys.ts";
+import { devAdminKey, devKvPath } from "./base/dev_keys.ts";
 import { chatBodyBytesMax } from "./base/limits.ts";
+import { kvPathFault } from "./base/kv_path.ts";
 import { isPostgres, parsePostgres, withoutPassword } from "./base/postgres_address.ts";
 import { Secret } from "./base/secret.ts";
+import { isMask } from "./base/secret_mask.ts";
 import { readSharedUpstreams, type SharedUpstreams } from "./base/shared_upstreams.ts";
 import { parseSmtp, type SmtpAddress } from "./base/smtp_address.ts";
 
 const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(text), {
   error: "must be an http or https URL",
-}).refine((text) => !URL.canParse(text) || !/[?#]|\/\/[^/]*@/.test(text), {
+}).refine((text) => !/[?#@]/.test(text), {
+  // A password with a slash in it would end the host, and "@" would be part of the path.
   error: "must have no query, fragment or credentials",
 }).transform((text) => text.replace(/\/+$/, ""));
 
@@ -41,36 +44,27 @@ function base64Length(text: string): number {
   }
 }
 
-const kvPath = z.string().min(1).refine(
-  (path) => isPostgres(path) || !/^(?!https?:)[a-z][a-z\d+.-]*:\/\//i.test(path),
-  {
-    error: "must be the path of a file, the http or https URL of a KV server, or the URL of a " +
-      "PostgreSQL database",
-  },
-).superRefine((path, context) => {
-  if (!isPostgres(path)) return;
-  try {
-    parsePostgres(path);
-  } catch (error) {
-    context.addIssue(error instanceof Error ? error.message : String(error));
-  }
+const kvPath = z.string().min(1).superRefine((path, context) => {
+  const fault = kvPathFault(path);
+  if (fault !== null) context.addIssue(fault);
 });
 
 const notFilledIn = "is still a placeholder: fill in a value of your own";
 const visible = z.string().regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" });
-const ownSecret = visible.refine((text) => !placeholder.test(text), { error: notFilledIn });
+const ownSecret = visible.refine((text) => !placeholder.test(text) && !isMask(text), {
+  error: notFilledIn,
+});
 
 const schema = z.strictObject({
   HOST: z.string().min(1).optional(),
   PORT: wholeNumber(0, 65_535).default(8000),
-  HTTP_UPGRADE: z.enum(["refuse", "ignore"]).optional(),
   BASE_URL: baseUrlSchema.optional(),
   KV_PATH: kvPath.optional(),
   ADMIN_KEY: ownSecret.min(32, { error: "must have at least 32 characters" }).optional(),
   METRICS_TOKEN: ownSecret.min(16, { error: "must have at least 16 characters" }).optional(),
   UPSTREAM_URL: url.optional(),
   // A server of one's own takes any word as a key, also "changeme".
-  UPSTREAM_API_KEY: visible.refine((text) => !text.endsWith("..."), { error: notFilledIn })
+  UPSTREAM_API_KEY: visible.refine((text) => !isMask(text), { error: notFilledIn })
     .optional(),
   UPSTREAMS: z.string().min(1).optional(),
   UPSTREAMS_FILE: z.string().min(1).optional(),
@@ -109,8 +103,6 @@ export interface Config {
   readonly deploy: boolean;
   readonly host: string;
   readonly port: number;
-  /** Whether a request's wish to upgrade its protocol is taken out before the server sees it. */
-  readonly ignoresUpgrade: boolean;
   /** The scheme, host and optional port and path that links start with. */
   readonly baseUrl: string;
   /**
@@ -121,6 +113,11 @@ export interface Config {
   /** The password of a PostgreSQL database. */
   readonly kvPassword: Secret | null;
   readonly adminKey: Secret | null;
+  /**
+   * Where the operator's key comes from: `ADMIN_KEY`; or in development the public one, or a random
+   * one of this start. Those of development are accepted only from this machine.
+   */
+  readonly adminKeyOf: "setting" | "development" | "start";
   /** Grants access to /metrics, which is disabled without it. */
   readonly metricsToken: Secret | null;
   readonly upstream: { readonly url: string; readonly apiKey: Secret | null } | null;
@@ -183,6 +180,11 @@ interface ConfigOptions {
   dev: boolean;
   /** Reads the file of `UPSTREAMS_FILE`; throws an Error that names the setting. */
   readFile?: (path: string) => string;
+  /**
+   * Creates a random operator's key, for development with a provider's real key; by default there
+   * is no operator then.
+   */
+  newAdminKey?: () => string | null;
 }
 
 /**
@@ -191,7 +193,7 @@ interface ConfigOptions {
  */
 export function readConfig(
   environment: Environment,
-  { dev, readFile = () => "" }: ConfigOptions,
+  { dev, readFile = () => "", newAdminKey = () => null }: ConfigOptions,
 ): Config {
   const given = variableNames.flatMap((name) =>
     environment[name] ? [[name, environment[name]] as const] : []
@@ -207,20 +209,20 @@ export function readConfig(
   const deploy = Boolean(environment.DENO_DEPLOY);
   const host = env.HOST ?? (deploy ? "0.0.0.0" : "127.0.0.1");
   if (dev) requireLoopback(host, baseUrl);
-  const kvPath = env.KV_PATH ?? (deploy ? "" : dev ? "data/dev.kv" : "data/farebox.kv");
+  const kvPath = env.KV_PATH ?? (deploy ? "" : dev ? devKvPath : "data/farebox.kv");
   requireFit(kvPath, { dev, deploy, hasSecretsKey: env.SECRETS_KEY !== undefined });
+  const upstreams = sharedUpstreamsOf(env, environment, readFile);
   return Object.freeze({
     dev,
     deploy,
     host,
     port: env.PORT,
-    ignoresUpgrade: !deploy && (env.HTTP_UPGRADE ?? (dev ? "ignore" : "refuse")) === "ignore",
     baseUrl,
     ...databaseOf(kvPath),
-    adminKey: adminKeyOf(env, dev),
+    ...operatorOf(env, { dev, upstreams, newAdminKey }),
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
-    upstreams: sharedUpstreamsOf(env, environment, readFile),
+    upstreams,
     ...boundsOf(env),
     secretsKeys: secretsKeysOf(env, dev).map(secret),
     stripe: stripeOf(env),
@@ -247,9 +249,20 @@ function homeUrlOf(homeUrl: string | undefined, baseUrl: string): string | null 
   return homeUrl ?? null;
 }
 
-function adminKeyOf({ ADMIN_KEY: key }: Env, dev: boolean): Secret | null {
-  if (key) return secret(key);
-  return dev ? secret(devAdminKey) : null;
+function operatorOf(
+  env: Env,
+  { dev, upstreams, newAdminKey }: {
+    dev: boolean;
+    upstreams: SharedUpstreams | null;
+    newAdminKey: () => string | null;
+  },
+): Pick<Config, "adminKey" | "adminKeyOf"> {
+  const { ADMIN_KEY: key, UPSTREAM_API_KEY: upstreamKey, STRIPE_SECRET_KEY: stripeKey } = env;
+  if (key || !dev) return { adminKey: key ? secret(key) : null, adminKeyOf: "setting" };
+  const spendsMoney = upstreamKey || stripeKey || upstreams?.hasKeys;
+  if (!spendsMoney) return { adminKey: secret(devAdminKey), adminKeyOf: "development" };
+  const random = newAdminKey();
+  return { adminKey: random === null ? null : secret(random), adminKeyOf: "start" };
 }
 
 function secretsKeysOf({ SECRETS_KEY: keys }: Env, dev: boolean): string[] {

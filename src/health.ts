@@ -4,7 +4,7 @@ import type { Handler } from "./base/handler.ts";
 import { toBytes } from "./base/json.ts";
 import { type EndpointDocs, responseDocs } from "./base/endpoint_doc.ts";
 import { jsonResponse } from "./base/response.ts";
-import { version } from "./base/version.ts";
+import { serviceName, version } from "./base/version.ts";
 import type { Deps } from "./deps.ts";
 import { readinessKey } from "./store/keys.ts";
 
@@ -12,7 +12,7 @@ import { readinessKey } from "./store/keys.ts";
 export function healthRoutes(deps: Deps): { healthz: Handler; readyz: Handler } {
   let proving: Promise<void> | null = null;
   return {
-    healthz: ({ requestId }) => jsonResponse(200, { status: "ok", version }, requestId),
+    healthz: ({ requestId }) => jsonResponse(200, lives, requestId),
     /** Throws 503 where the store does not work. Concurrent requests share one check. */
     async readyz({ requestId }) {
       proving ??= proveStore(deps).finally(() => (proving = null));
@@ -35,8 +35,12 @@ async function proveStore({ kv, committer }: Deps): Promise<void> {
 }
 
 const probe = { tag: "Health", access: "anyone" } as const;
-const lives = z.object({
+const lives = { status: "ok", service: serviceName, version } as const;
+const livesSchema = z.object({
   status: z.literal("ok"),
+  service: z.literal(serviceName).meta({
+    description: "What answers: the commands send no key before they have seen this.",
+  }),
   version: z.string().meta({ description: "The version of Farebox." }),
 });
 const works = z.object({ status: z.literal("ready") });
@@ -49,7 +53,7 @@ export const healthApiDoc: EndpointDocs = {
       operationId: "isAlive",
       summary: "Check whether the process is alive",
       answers: {
-        200: responseDocs("The process is alive.", lives, { alive: { status: "ok", version } }),
+        200: responseDocs("The process is alive.", livesSchema, { alive: lives }),
       },
     },
   },

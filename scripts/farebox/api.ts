@@ -1,5 +1,6 @@
 import { isObject } from "../../src/base/json.ts";
-import { Refusal, Unreachable } from "./failure.ts";
+import { serviceName } from "../../src/base/version.ts";
+import { exitCodes, Failure, Refusal, Unreachable } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
 /** A response's JSON; a command knows the fields that it reads from the interface. */
@@ -33,37 +34,33 @@ export interface Api {
 const timeoutMsDefault = 30_000;
 const pageSize = 100;
 
-/** Creates the API at a URL. The key is only sent there. */
+/**
+ * Creates the API at a URL. The key is only sent there, and not before the server there has said
+ * that it is Farebox: a wrong URL may be anybody's.
+ */
 export function createApi({ url, adminKey }: Settings): Api {
+  let isKnown = false;
+
   async function raw(path: string, options: CallOptions & { stream?: BodyInit } = {}) {
+    if (!isKnown) await requireFarebox(url);
+    isKnown = true;
     const { body, stream, query = {}, headers, timeoutMs = timeoutMsDefault } = options;
     const content = stream ?? (body === undefined ? null : JSON.stringify(body));
     const given = Object.entries(query).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, String(value)]]
     );
     const search = given.length > 0 ? `?${new URLSearchParams(given)}` : "";
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), timeoutMs);
-    try {
-      const response = await fetch(`${url}${path}${search}`, {
-        method: options.method ?? (content === null ? "GET" : "POST"),
-        body: content,
-        headers: {
-          authorization: `Bearer ${adminKey}`,
-          ...(body === undefined ? {} : { "content-type": "application/json" }),
-          ...headers,
-        },
-        redirect: "manual",
-        signal: late.signal,
-      });
-      if (response.ok) return response;
-      throw await faultOf(response, url);
-    } catch (error) {
-      if (error instanceof Refusal || error instanceof Unreachable) throw error;
-      throw noAnswer(url, error, late.signal.aborted ? timeoutMs : null);
-    } finally {
-      clearTimeout(timer);
-    }
+    const response = await send(url, `${path}${search}`, timeoutMs, {
+      method: options.method ?? (content === null ? "GET" : "POST"),
+      body: content,
+      headers: {
+        authorization: `Bearer ${adminKey}`,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+    });
+    if (response.ok) return response;
+    throw await faultOf(response, url);
   }
 
   async function json(path: string, options?: CallOptions): Promise<Body> {
@@ -90,6 +87,44 @@ export function createApi({ url, adminKey }: Settings): Api {
       }
     },
   };
+}
+
+/** Sends a request and follows no redirect. Throws `Unreachable` without a response in time. */
+async function send(
+  url: string,
+  path: string,
+  timeoutMs: number,
+  init: RequestInit = {},
+): Promise<Response> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), timeoutMs);
+  try {
+    return await fetch(`${url}${path}`, { ...init, redirect: "manual", signal: late.signal });
+  } catch (error) {
+    throw noAnswer(url, error, late.signal.aborted ? timeoutMs : null);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Asks the server whether it is Farebox; nothing secret is sent. Throws `Unreachable` without a
+ * response, and a `Failure`, which nothing repeats, for another one.
+ */
+async function requireFarebox(url: string): Promise<void> {
+  const response = await send(url, "/healthz", timeoutMsDefault).catch((error) => {
+    if (!(error instanceof Unreachable)) throw error;
+    throw new Unreachable(error.message, false);
+  });
+  const { status } = response;
+  const answer = await response.json().catch(() => null);
+  if (status === 200 && isObject(answer) && answer.service === serviceName) return;
+  const what = status === 200 ? "another answer" : `${status}`;
+  throw new Failure(
+    exitCodes.unreachable,
+    `The server at ${url} is not Farebox: it sent ${what} for /healthz. No key was sent to it. ` +
+      "Set the service's URL with --service or FAREBOX_URL.",
+  );
 }
 
 /** Returns the items of a page. Throws `Unreachable` where it is not a page of Farebox. */
@@ -132,7 +167,7 @@ function noAnswer(url: string, error: unknown, lateAfterMs: number | null): Unre
   const wasSent = !why.includes("client error (Connect)");
   return new Unreachable(
     `The service does not respond at ${url}. Is it running, and is the URL right? ` +
-      `Set it with --url or FAREBOX_URL. (${why})`,
+      `Set it with --service or FAREBOX_URL. (${why})`,
     wasSent,
   );
 }

@@ -7,7 +7,8 @@ import { formatTable, formatValue } from "./table.ts";
 
 /** The options that all commands have. */
 export interface Given {
-  url?: string;
+  /** The URL of the service. */
+  service?: string;
   json?: boolean;
   yes?: boolean;
 }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { isPostgres, parsePostgres, withoutPassword } from "../../src/base/postgres_address.ts";
+import { kvPathFault } from "../../src/base/kv_path.ts";
+import { isPostgres, parsePostgres } from "../../src/base/postgres_address.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { isDatabaseFile } from "../../src/config.ts";
 import { createPrivateFile, restrictDatabase } from "../../src/platform/database_files.ts";
@@ -7,13 +8,24 @@ import { isNewDatabase, lockDatabase } from "../../src/platform/database_lock.ts
 import { openStore, type Store } from "../../src/platform/stores.ts";
 import { type Given, openTerminal } from "./context.ts";
 import { copyRows } from "./copy_rows.ts";
-import { refused } from "./failure.ts";
+import { refused, usage } from "./failure.ts";
+import { readSecretFile } from "./input.ts";
 
 const notes = `
 A store is the path of a file, the URL of a PostgreSQL database, or that of a KV server (with
 DENO_KV_ACCESS_TOKEN). Stop the service first: what it writes meanwhile may be missing. The target
 must be empty. An interrupted copy goes on where it stopped when the same command is run again; until
-it is complete no service starts on the target. At the end every row is compared.`;
+it is complete no service starts on the target. At the end every row is compared.
+
+The password of a PostgreSQL database is not part of its URL here, since other users of the machine
+can read arguments: it comes from PGPASSWORD, or from a file or standard input.`;
+
+interface CopyOptions {
+  from: string;
+  to: string;
+  fromPasswordFile?: string;
+  toPasswordFile?: string;
+}
 
 /** `farebox copy` */
 export function addCopy(program: Command): void {
@@ -21,17 +33,20 @@ export function addCopy(program: Command): void {
     .description("copy the whole database to another store, while the service is stopped")
     .requiredOption("--from <store>", "the database to copy")
     .requiredOption("--to <store>", "a new, empty database")
+    .option("--from-password-file <file>", "has the password of --from; - is standard input")
+    .option("--to-password-file <file>", "has the password of --to; - is standard input")
     .addHelpText("after", notes)
-    .action(async ({ from, to }: { from: string; to: string }) => {
+    .action(async (options: CopyOptions) => {
+      const { from, to } = options;
       const terminal = openTerminal(program.opts<Given>());
-      const [source, target] = await openBoth(from, to);
+      const [source, target] = await openBoth(options);
       try {
-        const stores = { source: source.kv, target: target.kv, from: withoutPassword(from) };
+        const stores = { source: source.kv, target: target.kv, from };
         const copied = await copyRows(stores, (what, rows) => {
           terminal.progress(() => `${rows} rows ${what}`);
         });
         terminal.print(
-          { from: withoutPassword(from), to: withoutPassword(to), ...copied },
+          { from, to, ...copied },
           `${copied.rows} rows are copied and compared. SHA-256 of all: ${copied.checksum}\n` +
             "Next: set KV_PATH to the new store, start the service, and run " +
             "'deno task farebox verify'.",
@@ -43,39 +58,63 @@ export function addCopy(program: Command): void {
     });
 }
 
-async function openBoth(from: string, to: string): Promise<[Store, Store]> {
+async function openBoth(options: CopyOptions): Promise<[Store, Store]> {
+  const { from, to, fromPasswordFile, toPasswordFile } = options;
+  if (fromPasswordFile === "-" && toPasswordFile === "-") {
+    throw usage("Only one of the two passwords can come from standard input.");
+  }
+  const passwords = [
+    await passwordOf(from, "--from", fromPasswordFile),
+    await passwordOf(to, "--to", toPasswordFile),
+  ] as const;
   if (isDatabaseFile(from) && isNewDatabase(from)) {
     throw refused(`${from} has no database. Nothing was changed.`);
   }
-  const source = await open(from);
+  const source = await open(from, passwords[0]);
   try {
-    return [source, await open(to)];
+    return [source, await open(to, passwords[1])];
   } catch (error) {
     source.kv.close();
     throw error;
   }
 }
 
-/** Opens a store; of a file this process is then the only user. */
-async function open(named: string): Promise<Store> {
-  const kvPath = isDatabaseFile(named) ? lock(named) : named;
-  const password = isPostgres(kvPath) ? passwordOf(kvPath) : null;
-  try {
-    return await openStore({
-      kvPath,
-      kvPassword: password === null ? null : new Secret(password),
-      deploy: false,
-    });
-  } catch (error) {
-    throw refused(`${withoutPassword(named)}: ${error instanceof Error ? error.message : error}`);
+/**
+ * The password of a store; null where it needs none. Throws for an invalid store, whose name is not
+ * repeated, and for a password among the arguments.
+ */
+async function passwordOf(
+  store: string,
+  option: string,
+  file: string | undefined,
+): Promise<Secret | null> {
+  const fault = kvPathFault(store);
+  if (fault !== null) throw usage(`${option} ${fault}.`);
+  const fileOption = `${option}-password-file`;
+  if (!isPostgres(store)) {
+    if (file === undefined) return null;
+    throw usage(`${fileOption} is for a PostgreSQL database only.`);
   }
+  if (parsePostgres(store).password !== null) {
+    throw usage(
+      `${option} has a password, which other users of this machine can read. Leave it out, and set ` +
+        `PGPASSWORD, or use ${fileOption} FILE, or ${fileOption} - for standard input. Then change ` +
+        "the password: it has been seen.",
+    );
+  }
+  const password = file === undefined
+    ? Deno.env.get("PGPASSWORD") || null
+    : await readSecretFile(file, fileOption);
+  return password === null ? null : new Secret(password);
 }
 
-function passwordOf(url: string): string | null {
+/** Opens a store; of a file this process is then the only user. */
+async function open(named: string, kvPassword: Secret | null): Promise<Store> {
+  const kvPath = isDatabaseFile(named) ? lock(named) : named;
   try {
-    return parsePostgres(url).password;
+    return await openStore({ kvPath, kvPassword, deploy: false });
   } catch (error) {
-    throw refused(`The URL ${withoutPassword(url)} ${error instanceof Error ? error.message : ""}`);
+    throw refused(`${named}: ${error instanceof Error ? error.message : error}`);
   }
 }
 

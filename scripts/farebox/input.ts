@@ -1,4 +1,5 @@
 import { isObject, type Json, parseJson } from "../../src/base/json.ts";
+import { secretNames } from "../../src/projects/stored_secret.ts";
 import { usage } from "./failure.ts";
 
 /**
@@ -30,6 +31,44 @@ export async function readSecret(option: string): Promise<string> {
   const secret = (await new Response(Deno.stdin.readable).text()).trim();
   if (secret === "") throw usage(`${option} reads standard input, which is empty.`);
   return secret;
+}
+
+/** Reads a secret from a file, or by `-` from standard input. Throws where there is none. */
+export async function readSecretFile(path: string, option: string): Promise<string> {
+  if (path === "-") return await readSecret(`${option} -`);
+  const text = await Deno.readTextFile(path).catch((error) => {
+    throw usage(`${option}: ${path} cannot be read: ${error.message}`);
+  });
+  const secret = text.replace(/\r?\n$/, "");
+  if (secret === "") throw usage(`${option}: ${path} is empty.`);
+  return secret;
+}
+
+/**
+ * Reads the settings of a project or an upstream from `--settings`, as `readJsonOption` does.
+ * Throws for a secret among the arguments.
+ */
+export async function readSettingsOption(
+  text: string | undefined,
+): Promise<Record<string, unknown>> {
+  const settings = await readJsonOption(text, "--settings");
+  const name = text === "-" ? undefined : secretIn(settings);
+  if (name === undefined) return settings;
+  throw usage(
+    `--settings has a secret, '${name}', which other users of this machine can read. ` +
+      "Use --settings - < FILE",
+  );
+}
+
+/** The name of a setting that has a secret as text, at any depth. */
+function secretIn(value: unknown): string | undefined {
+  if (!isObject(value)) return undefined;
+  for (const [name, member] of Object.entries(value)) {
+    const isText = typeof member === "string" || Array.isArray(member);
+    const found = secretNames.has(name) && isText ? name : secretIn(member);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function parse(text: string): { value: Json; fault: string } {

@@ -157,19 +157,32 @@ function describeChanges(changes: Body[]): string {
 
 /** Reads a price file from a path or an http or https URL, as the body of a request. */
 async function readSource(source: string): Promise<unknown> {
+  const value = /^https?:/i.test(source) ? await readUrl(source) : await readFile(source);
+  return Array.isArray(value) ? { providers: value.map(withoutPatterns) } : value;
+}
+
+async function readFile(path: string): Promise<unknown> {
   try {
-    const value = await readJson(source);
-    return Array.isArray(value) ? { providers: value.map(withoutPatterns) } : value;
+    return JSON.parse(await Deno.readTextFile(path));
   } catch (error) {
-    throw usage(`${source} could not be read: ${error instanceof Error ? error.message : error}`);
+    throw usage(`${path} could not be read: ${error instanceof Error ? error.message : error}`);
   }
 }
 
-async function readJson(source: string): Promise<unknown> {
-  if (!/^https?:\/\//i.test(source)) return JSON.parse(await Deno.readTextFile(source));
-  const response = await fetch(source, { signal: AbortSignal.timeout(fetchMs) });
-  if (!response.ok) throw new Error(`status ${response.status}`);
-  return await response.json();
+/** A query may be a token, so that an error repeats no part of the URL but its host. */
+async function readUrl(source: string): Promise<unknown> {
+  const url = URL.parse(source);
+  if (!url || source.includes("@")) {
+    throw usage("The source is not an http or https URL without credentials.");
+  }
+  const fail = (why: string) => usage(`The prices could not be read from ${url.host}: ${why}.`);
+  const response = await fetch(url, { signal: AbortSignal.timeout(fetchMs) }).catch(() => {
+    throw fail("it does not respond");
+  });
+  if (!response.ok) throw fail(`it sent ${response.status}`);
+  return await response.json().catch(() => {
+    throw fail("it sent no JSON");
+  });
 }
 
 /** A provider with the prices of its models alone: descriptions make most of the file. */

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Body } from "./api.ts";
 import type { Context } from "./context.ts";
 import { usage } from "./failure.ts";
-import { readJsonOption } from "./input.ts";
+import { readSettingsOption } from "./input.ts";
 import { listing, type ListOptions, printList } from "./list.ts";
 import { projectPath } from "./paths.ts";
 import { formatFields } from "./table.ts";
@@ -56,7 +56,7 @@ function settable(command: Command): Command {
 async function bodyOf({ name, owner, currency, mode, settings }: Settings): Promise<Body> {
   const given = Object.entries({ name, ownerUserId: owner, currency, mode })
     .filter(([, value]) => value !== undefined);
-  return { ...await readJsonOption(settings, "--settings"), ...Object.fromEntries(given) };
+  return { ...await readSettingsOption(settings), ...Object.fromEntries(given) };
 }
 
 function printProject({ print }: Context, project: Body, more: Body = {}): void {

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { Command } from "commander";
+import { kvPathFault } from "../../src/base/kv_path.ts";
 import { isDatabaseFile } from "../../src/config.ts";
 import { lockDatabase } from "../../src/platform/database_lock.ts";
 import { restrictDatabase } from "../../src/platform/database_files.ts";
@@ -40,8 +41,11 @@ async function restore(
   { file, path: named }: { file: string; path: string },
   { confirm, note }: Terminal,
 ): Promise<string | null> {
-  if (!isDatabaseFile(named)) {
-    throw refused(`${named} is not a database file. Restore it with its own server's tools.`);
+  // A URL may contain a password, which is not repeated.
+  if (!isDatabaseFile(named) || kvPathFault(named) !== null) {
+    throw refused(
+      "KV_PATH, or --kv-path, is not a database file. Restore it with its own server's tools.",
+    );
   }
   // A link to the database remains one: its target is replaced.
   const path = lock(named);

@@ -1,5 +1,5 @@
 import { readEnvFile } from "../../src/platform/env_file.ts";
-import { devAdminKey } from "../../src/base/dev_keys.ts";
+import { devAdminKey, devAdminKeyPath, devKvPath } from "../../src/base/dev_keys.ts";
 import { usage } from "./failure.ts";
 
 /** The service's URL, and the operator's key. */
@@ -27,30 +27,46 @@ function fileOrUsage(): Record<string, string> {
 }
 
 /**
- * Reads the settings; `--url` takes precedence. Throws an error that tells what to do where one is
- * missing or invalid.
+ * Reads the settings; `--service` takes precedence. Throws an error that tells what to do where one
+ * is missing or invalid.
  */
-export function readSettings(lookup: Lookup, given: { url?: string | undefined }): Settings {
+export function readSettings(lookup: Lookup, given: { service?: string | undefined }): Settings {
   const [port, baseUrl] = [lookup("PORT"), lookup("BASE_URL")];
   // A port on this machine is closer than the URL that users call.
   const here = port || !baseUrl ? `http://localhost:${port || 8000}` : baseUrl;
-  const url = checkUrl(given.url ?? lookup("FAREBOX_URL") ?? here);
-  const adminKey = lookup("ADMIN_KEY") ?? (isThisMachine(url) ? devAdminKey : undefined);
+  const named = [["--service", given.service], ["FAREBOX_URL", lookup("FAREBOX_URL")]] as const;
+  const [from, text] = named.find(([, text]) => text !== undefined) ?? ["BASE_URL", here];
+  const url = checkUrl(text ?? here, from);
+  const adminKey = lookup("ADMIN_KEY") ?? (isThisMachine(url) ? devKey() : undefined);
   if (adminKey) return { adminKey, url };
   throw usage(
     "ADMIN_KEY is not set, in the environment or in .env. It must be the service's own ADMIN_KEY.",
   );
 }
 
-/** A service on this machine may be in development, and then has a known key. */
+/** The key that a service in development has left beside its database; else the known one. */
+function devKey(): string {
+  try {
+    // Development does not read KV_PATH from `.env`.
+    return Deno.readTextFileSync(devAdminKeyPath(Deno.env.get("KV_PATH") || devKvPath)).trim();
+  } catch {
+    return devAdminKey;
+  }
+}
+
+/** A service on this machine may be in development. */
 function isThisMachine(url: string): boolean {
   return /^(localhost|127\.0\.0\.1|\[::1\])$/.test(new URL(url).hostname);
 }
 
-function checkUrl(text: string): string {
+/** The URL may contain a password, so that an error repeats no part of it. */
+function checkUrl(text: string, from: string): string {
   const url = URL.parse(text);
-  if (url && /^https?:$/.test(url.protocol) && !url.search && !url.hash && !url.username) {
+  if (url && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text)) {
     return url.href.replace(/\/+$/, "");
   }
-  throw usage(`'${text}' is not the URL of a service. Use one such as http://localhost:8000.`);
+  throw usage(
+    `${from} is not the URL of a service, without credentials. Use one such as ` +
+      "http://localhost:8000.",
+  );
 }

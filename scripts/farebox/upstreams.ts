@@ -3,12 +3,12 @@ import { providers } from "../../src/projects/providers.ts";
 import type { Body } from "./api.ts";
 import type { Context } from "./context.ts";
 import { refused, usage } from "./failure.ts";
-import { readJsonOption, readSecret } from "./input.ts";
+import { readSecret, readSettingsOption } from "./input.ts";
 import { projectPath } from "./paths.ts";
 
 interface Given {
   provider?: string;
-  at?: string;
+  url?: string;
   key?: boolean;
   settings?: string;
   strategy?: string;
@@ -21,7 +21,7 @@ export function addUpstreams(program: Command, open: () => Context): void {
     .action((id: string) => listUpstreams(open(), id));
   upstreams.command("set <project> <name>").description("add an upstream, or change one")
     .option("--provider <name>", `a prepared provider: ${Object.keys(providers).join(", ")}`)
-    .option("--at <url>", "its base URL, where the provider has none")
+    .option("--url <url>", "its base URL, where the provider has none")
     .option("--key", "read its API key from standard input, such as a file: --key < FILE")
     .option("--settings <json>", "any other settings of it")
     .action((id: string, name: string, given: Given) => setUpstream(open(), { id, name, given }));
@@ -59,7 +59,7 @@ async function listUpstreams(context: Context, id: string): Promise<void> {
     NAME: ({ name }) => name,
     PROVIDER: ({ provider }) => provider,
     URL: ({ url }) => url,
-    KEY: ({ apiKey }) => apiKey,
+    KEY: ({ apiKey }) => apiKey && "set",
     MODELS: ({ models }) => models,
   });
 }
@@ -68,15 +68,15 @@ async function setUpstream(
   context: Context,
   { id, name, given }: { id: string; name: string; given: Given },
 ): Promise<void> {
-  const { provider, at: url, key } = given;
+  const { provider, url, key } = given;
   const apiKey = key ? await readSecret("--key") : undefined;
   const named = Object.entries({ provider, url, apiKey }).filter(([, value]) =>
     value !== undefined
   );
-  const settings = { ...await readJsonOption(given.settings, "--settings") };
+  const settings = { ...await readSettingsOption(given.settings) };
   const upstream = { ...settings, ...Object.fromEntries(named) };
   if (Object.keys(upstream).length === 0) {
-    throw usage("Nothing to set. Use --provider, --at, --key or --settings.");
+    throw usage("Nothing to set. Use --provider, --url, --key or --settings.");
   }
   const { upstreams } = await change(context, id, { upstreams: { [name]: upstream } });
   context.print({ name, ...upstreams[name] }, () => `${name} is set.`);

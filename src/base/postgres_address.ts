@@ -38,16 +38,20 @@ const parametersKnown = [
 /**
  * Parses a connection URI as libpq knows it, with one host or several. Without `sslmode=disable` a
  * connection to another machine is encrypted and verified, whichever mode is named. Throws an
- * Error that says what is wrong, without the password.
+ * Error that says what is wrong, without any part of the URI.
  */
 export function parsePostgres(uri: string): PostgresAddress {
+  // What follows the first one would be taken for the host, and be asked of the DNS.
+  if (uri.split("@").length > 2) {
+    throw new Error("has more than one '@': write one that belongs to a name or password as %40");
+  }
   const parts = shape.exec(uri);
   if (!parts) throw new Error("must be like postgres://user:password@host:5432/database");
   const [, user, password, hostList = "", database = "", query = ""] = parts;
   const parameters = new URLSearchParams(query);
   for (const name of parameters.keys()) {
     if (!parametersKnown.includes(name)) {
-      throw new Error(`has an unknown parameter '${name}'; known: ${parametersKnown.join(", ")}`);
+      throw new Error(`has an unknown parameter; known are ${parametersKnown.join(", ")}`);
     }
   }
   const hosts = hostList.split(",").map(parseHost);

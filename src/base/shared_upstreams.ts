@@ -1,5 +1,6 @@
 import { isObject, type Json, type JsonObject } from "./json.ts";
 import { Secret } from "./secret.ts";
+import { isMask } from "./secret_mask.ts";
 
 /** Named upstreams and routes for all projects, not yet validated. */
 export interface SharedUpstreams {
@@ -9,6 +10,8 @@ export interface SharedUpstreams {
   readonly json: Secret;
   /** The variables that hold keys. */
   readonly keyNames: readonly string[];
+  /** Whether any of the upstreams has a key. */
+  readonly hasKeys: boolean;
 }
 
 /**
@@ -34,11 +37,13 @@ export function readSharedUpstreams(
       upstream.apiKey = environment[env];
       keyNames.push(env);
     }
-    if (String(upstream.apiKey).endsWith("...")) {
+    if (typeof upstream.apiKey === "string" && isMask(upstream.apiKey)) {
       throw new Error(`${at} is still a placeholder: fill in a value of your own`);
     }
   }
-  return { setting, json: new Secret(JSON.stringify(settings)), keyNames };
+  const all = Object.values(upstreamsIn(settings));
+  const hasKeys = all.some((upstream) => isObject(upstream) && Boolean(upstream.apiKey));
+  return { setting, json: new Secret(JSON.stringify(settings)), keyNames, hasKeys };
 }
 
 function upstreamsIn(settings: Json): JsonObject {

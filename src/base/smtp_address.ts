@@ -12,7 +12,7 @@ const ports: Readonly<Record<string, number>> = { "smtp:": 587, "smtps:": 465 };
 
 /**
  * Parses `smtp://user:password@host:587` or `smtps://…`; without a port it is 587, or 465 (RFC
- * 8314). Throws an Error that says what is wrong, without the password.
+ * 8314). Throws an Error that says what is wrong, without any part of the text.
  */
 export function parseSmtp(text: string): SmtpAddress {
   const url = URL.parse(text);

@@ -86,7 +86,7 @@ export function createSessions(
     }`;
 
   async function holderOf(request: Request, key: string, id: string): Promise<SessionHolder> {
-    if (auth.isAdminKey(key)) return { kind: "operator", digest: digestOf(id) };
+    if (auth.isAdminKey(request, key)) return { kind: "operator", digest: digestOf(id) };
     const { snapshot: { project }, key: apiKey } = await auth.opens(request, key);
     if (!apiKey.scopes.includes("owner")) {
       throw new ApiError(403, {
@@ -106,7 +106,7 @@ export function createSessions(
 
   async function stillHolds(request: Request, holder: SessionHolder, id: string): Promise<boolean> {
     if (holder.kind === "operator") {
-      return config.adminKey !== null && new Secret(digestOf(id)).is(holder.digest);
+      return auth.mayOperate(request) && new Secret(digestOf(id)).is(holder.digest);
     }
     if (holder.kind === "dev") {
       return config.dev && await auth.opens(request, devApiKey).then(() => true, () => false);
@@ -150,7 +150,7 @@ export function createSessions(
   }
 
   async function isKeyOf(request: Request, holder: SessionHolder, key: string): Promise<boolean> {
-    if (holder.kind === "operator") return auth.isAdminKey(key);
+    if (holder.kind === "operator") return auth.isAdminKey(request, key);
     if (holder.kind === "key" && hashKey(key) !== holder.keyHash) return false;
     if (holder.kind === "dev" && key !== devApiKey) return false;
     return await auth.opens(request, key).then(() => true, () => false);

@@ -14,7 +14,7 @@ export type FindProxy = (server: ServerAddress) => HttpProxy | null;
 /**
  * Reads the proxy variables as curl does: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`,
  * in lower case first. Null where none is set. Throws an Error that names a variable with an
- * invalid or unsupported URL.
+ * invalid or unsupported URL, and repeats no part of it.
  */
 export function readProxies(variable: (name: string) => string | undefined): FindProxy | null {
   const read = (name: string) => variable(name.toLowerCase()) || variable(name) || "";
@@ -36,17 +36,27 @@ function parseProxy(name: string, text: string): HttpProxy | null {
   const url = URL.parse(text.includes("://") ? text : `http://${text}`);
   if (!url || url.hostname === "") throw new Error(`${name} is not a URL`);
   if (url.protocol !== "http:") {
-    throw new Error(
-      `${name} must be an http:// URL: proxies by ${url.protocol}// are not supported`,
-    );
+    throw new Error(`${name} must be an http:// URL: other kinds of proxies are not supported`);
+  }
+  // A password with one of these in it would end the host there, and the rest be sent elsewhere.
+  if (url.pathname !== "/" || /[?#]/.test(text)) {
+    throw new Error(`${name} must have no path: write / ? and # in a password as %2F, %3F and %23`);
   }
   const { hostname, port, username, password } = url;
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const credentials = `${decoded(name, username)}:${decoded(name, password)}`;
   return {
     hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
     port: Number(port) || 80,
     authorization: username === "" ? null : `Basic ${base64(credentials)}`,
   };
+}
+
+function decoded(name: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Error(`${name} has a user or password that is not percent-encoded`);
+  }
 }
 
 function base64(text: string): string {

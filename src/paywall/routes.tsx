@@ -17,6 +17,7 @@ import { listActivities } from "../ledger/activities.ts";
 import { findAccount } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
 import type { Project } from "../projects/schema.ts";
+import { isFromThisMachine } from "../projects/this_machine.ts";
 import { startCheckout } from "../payments/checkout.ts";
 import { listPending } from "../payments/pending.ts";
 import { noBrand } from "../projects/brand_schema.ts";
@@ -166,6 +167,9 @@ function startTopUp(services: PaywallDeps): Handler {
         return seeOther(new URL(fillTemplate(checkoutUrl ?? "", values)).href, requestId);
       }
       case "sandbox":
+        if (!isFromThisMachine(request)) {
+          throw new ApiError(403, { message: "Payments are simulated on this machine only." });
+        }
         await depositInSandbox(services, { ref, amount, formId });
         return seeOther(publicPath(config, `${path}?paid=yes`), requestId);
     }

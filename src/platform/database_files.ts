@@ -5,7 +5,7 @@ const ownerOnly = 0o600;
 
 /** What SQLite, a backup and a restore put beside the database. */
 const siblingEndings =
-  /^(|-wal|-shm|-journal|\.lock|\.copying.*|\.restoring.*|\.before-restore-.*)$/;
+  /^(|-wal|-shm|-journal|\.lock|\.admin-key|\.copying.*|\.restoring.*|\.before-restore-.*)$/;
 
 /**
  * Creates an empty file that only its owner may read, where there is none; SQLite gives the same

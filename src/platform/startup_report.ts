@@ -1,4 +1,3 @@
-import { devAdminKey } from "../base/dev_keys.ts";
 import { isPublicHttp } from "../base/host.ts";
 import { type Config, isLoopback } from "../config.ts";
 import { printable } from "../base/printable.ts";
@@ -82,11 +81,10 @@ export function describeService(
   return config.dev ? `${told}\nTry it:\n  ${devRequest.replaceAll("\n", "\n  ")}\n` : told;
 }
 
-function signInKeys({ dev, adminKey }: Config, devKey: string): string {
-  if (dev) {
-    const operator = adminKey?.is(devAdminKey) ? devAdminKey : "ADMIN_KEY";
-    return `${devKey}, or as the operator with ${operator}`;
-  }
+/** The keys that open the console. Only those of development are shown. */
+export function signInKeys({ dev, adminKey, adminKeyOf }: Config, devKey: string): string {
+  const operator = adminKeyOf === "setting" ? "ADMIN_KEY" : adminKey?.reveal();
+  if (dev) return operator ? `${devKey}, or as the operator with ${operator}` : devKey;
   return adminKey === null ? "a project's owner key" : "ADMIN_KEY, or a project's owner key";
 }
 

@@ -36,6 +36,8 @@ const ownPrefixes: readonly string[] = [
   "SECRETS_",
   "STRIPE_",
   "BODIES_",
+  // It was a setting once.
+  "HTTP_UPGRADE",
 ];
 
 /** Finds variables whose names resemble those of settings, in the order of their names. */

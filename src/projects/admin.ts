@@ -13,7 +13,7 @@ import { type AuditAction, type AuditActor, auditRow } from "./audit.ts";
 import { hashKey } from "./auth.ts";
 import type { ProjectCache, ProjectSnapshot } from "./project_cache.ts";
 import {
-  changedFields,
+  givenFields,
   projectArchivedEvent,
   projectUpdatedEvent,
   secretRotatedEvent,
@@ -21,9 +21,8 @@ import {
 } from "./events.ts";
 import { appScopes } from "./schema.ts";
 import type { ApiKey, CreateKey, CreateProject, Project, UpdateProject } from "./schema.ts";
-import type { UpstreamSettings } from "./upstream_schema.ts";
 import { completeTopUp, paysAtStripe, requirePayable } from "./top_up.ts";
-import { sealStripe, sealUpstream, sealUpstreams } from "./reseal.ts";
+import { createSettingsSealer } from "./seal_settings.ts";
 import { readInstanceUpstreams } from "./instance_upstreams.ts";
 import { requireTargets } from "./routes_check.ts";
 import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
@@ -38,13 +37,6 @@ export type AlterProject = (
  * written. What it throws cancels the operation.
  */
 export type AlongsideWrite = (write: Write, made: { id: string; secret: string }) => Promise<void>;
-/** A change of a project's settings. */
-export interface ProjectChanges extends UpdateProject {
-  /** The upstream's stored key stays; else the given one replaces it, or there is none. */
-  keepsUpstreamKey?: boolean;
-  /** Named upstreams whose stored keys stay, likewise. */
-  keepsKeysOf?: readonly string[];
-}
 
 /**
  * Revokes a key with the keys and the subscriptions that were made with it; returns their ids.
@@ -82,12 +74,12 @@ export interface ProjectAdmin {
   /** Creates a project and its first keys, which are returned only once. */
   create(settings: CreateProject, by: AuditActor): Promise<MadeProject>;
   /**
-   * Applies what `changesOf` returns for the current project; an empty change emits nothing. Throws
-   * 404, 400, and what `changesOf` throws.
+   * Applies what `changesOf` returns for the current project. Values that are as before emit
+   * nothing. Throws 404, 400, and what `changesOf` throws.
    */
   update(
     projectId: string,
-    changesOf: (project: Project) => ProjectChanges,
+    changesOf: (project: Project) => UpdateProject,
     by: AuditActor,
   ): Promise<Project>;
   /** Refuses new calls, charges and deposits from now on; reads continue to work. Throws 404. */
@@ -124,47 +116,37 @@ export function createProjectAdmin(
   const instance = readInstanceUpstreams(deps.config);
 
   async function build(id: string, settings: CreateProject): Promise<Project> {
-    const upstream = await seal(id, settings.upstream);
-    const upstreams = await sealUpstreams(secrets, id, settings.upstreams);
-    const stripe = await sealStripe(secrets, id, settings.stripe);
+    const seal = createSettingsSealer(secrets, id);
+    const upstream = await seal.upstream(settings.upstream, null);
+    const upstreams = await seal.upstreams(settings.upstreams, {});
+    const stripe = await seal.stripe(settings.stripe, null);
     const stamps = { createdAt: now(), updatedAt: now() };
     const topUp = completeTopUp(settings.topUp, settings.currency);
     const given = { ...settings, id, upstream, upstreams, stripe, topUp };
     return { ...given, status: "active", listeners: [], ...stamps };
   }
 
-  function seal(id: string, upstream: CreateProject["upstream"]): Promise<UpstreamSettings | null> {
-    return sealUpstream(secrets, id, upstream);
-  }
-
-  async function changeUpstream(project: Project, changes: ProjectChanges) {
-    const { upstream, keepsUpstreamKey } = changes;
-    if (upstream === undefined) return project.upstream;
-    const sealed = await seal(project.id, upstream);
-    if (!sealed || !keepsUpstreamKey) return sealed;
-    return { ...sealed, apiKey: project.upstream?.apiKey ?? null };
-  }
-
-  async function changeUpstreams(project: Project, changes: ProjectChanges) {
-    const { upstreams, keepsKeysOf = [] } = changes;
-    const before = project.upstreams ?? {};
-    if (upstreams === undefined) return before;
-    const sealed = await sealUpstreams(secrets, project.id, upstreams);
-    const kept = Object.entries(sealed).map(([name, settings]) => [
-      name,
-      keepsKeysOf.includes(name) ? { ...settings, apiKey: before[name]?.apiKey ?? null } : settings,
-    ]);
-    return Object.fromEntries(kept);
-  }
-
-  async function changeStripe(project: Project, given: UpdateProject["stripe"]) {
-    const { id, stripe } = project;
-    if (given === undefined) return { stripe, events: [] };
-    const before = stripe && (await secrets.open(stripe.webhookSecret, projectKey(id)));
-    const after = given?.webhookSecret ?? null;
+  /** The settings with secrets after a change, and the events of Stripe's. */
+  async function changeSecrets(project: Project, { upstream, upstreams, stripe }: UpdateProject) {
+    const seal = createSettingsSealer(secrets, project.id);
+    const sealed = {
+      upstream: upstream === undefined
+        ? project.upstream
+        : await seal.upstream(upstream, project.upstream),
+      upstreams: upstreams === undefined
+        ? project.upstreams ?? {}
+        : await seal.upstreams(upstreams, project.upstreams),
+      stripe: stripe === undefined ? project.stripe : await seal.stripe(stripe, project.stripe),
+    };
+    const open = async (keys: Project["stripe"]) =>
+      keys && await secrets.open(keys.webhookSecret, projectKey(project.id));
     const { baseUrl } = deps.config;
-    const events = stripeChangedEvent(project, { before, after, baseUrl });
-    return { stripe: await sealStripe(secrets, id, given), events };
+    const events = stripe === undefined ? [] : stripeChangedEvent(project, {
+      before: await open(project.stripe),
+      after: await open(sealed.stripe),
+      baseUrl,
+    });
+    return { sealed, events };
   }
 
   /** Amounts of older versions stay until they are changed, or Stripe is to take them. */
@@ -254,16 +236,16 @@ export function createProjectAdmin(
     update: (projectId, changesOf, by) =>
       change(projectId, async ({ project }, write) => {
         const changes = changesOf(project);
-        const fields = changedFields(changes);
+        const { sealed, events } = await changeSecrets(project, changes);
+        const altered = { ...applyChanges(project, changes), ...sealed };
+        const { fields, parts } = describeChanges(project, altered, givenFields(changes));
         if (fields.length === 0) return { project, events: [] };
-        const upstream = await changeUpstream(project, changes);
-        const upstreams = await changeUpstreams(project, changes);
-        const { stripe, events } = await changeStripe(project, changes.stripe);
-        const altered = { ...applyChanges(project, changes), upstream, upstreams, stripe };
         // What the instance has taken away since hinders no other change.
-        if (changes.routes || changes.upstreams) requireTargets(altered, instance.upstreams);
+        if (fields.includes("routes") || fields.includes("upstreams")) {
+          requireTargets(altered, instance.upstreams);
+        }
         requireChangePayable(project, altered);
-        for (const detail of describeChanges(project, altered, fields)) {
+        for (const detail of parts) {
           audit(write, projectId, { by, action: "project.updated", target: projectId, detail });
         }
         return { project: altered, events: [projectUpdatedEvent(project, fields), ...events] };
@@ -350,17 +332,8 @@ function requireFits(project: Project): void {
 }
 
 /** Returns the project with the given fields replaced; secrets are encrypted elsewhere. */
-function applyChanges(project: Project, changes: ProjectChanges): Project {
-  const {
-    upstream: _upstream,
-    upstreams: _upstreams,
-    stripe: _stripe,
-    keepsUpstreamKey: _keeps,
-    keepsKeysOf: _keepsOf,
-    pricing = {},
-    topUp,
-    ...settings
-  } = changes;
+function applyChanges(project: Project, changes: UpdateProject): Project {
+  const { upstream: _, upstreams: __, stripe: ___, pricing = {}, topUp, ...settings } = changes;
   return Object.assign({}, project, given(settings), {
     pricing: Object.assign({}, project.pricing, given(pricing)),
     topUp: topUp === undefined ? project.topUp : completeTopUp(topUp, project.currency),

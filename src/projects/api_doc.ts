@@ -146,8 +146,9 @@ const updateProject: EndpointDoc = {
   summary: "Update a project",
   description: "A JSON merge patch (RFC 7396): objects such as `limits`, `topUp`, `messages` and " +
     "`pricing.models` merge at every level, and null removes a member, which then has its " +
-    "default. Lists are replaced. The key of `upstream` stays as long as its host stays. New " +
-    "prices apply from the next request on.",
+    'default. Lists are replaced. A project can be sent back as it was read: `{"set": true}` keeps ' +
+    "a stored secret, and null removes it. The key of an upstream that a change does not name " +
+    "stays as long as its host stays. New prices apply from the next request on.",
   path: projectPath,
   body: {
     schema: patchProjectSchema,

@@ -1,11 +1,12 @@
 import { devApiKey } from "../base/dev_keys.ts";
 import { createHash } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
-import { type Config, isLoopback } from "../config.ts";
+import type { Config } from "../config.ts";
 import type { Trigger } from "../events/event.ts";
 import type { ProjectCache, ProjectSnapshot } from "./project_cache.ts";
 import type { Clock } from "../base/clock.ts";
 import { type ApiKey, type Scope, scopes } from "./schema.ts";
+import { isFromThisMachine } from "./this_machine.ts";
 
 /** The caller: a project, by one of its keys. */
 export interface Caller {
@@ -32,8 +33,10 @@ export interface Auth {
   opens(request: Request, apiKey: string): Promise<Caller>;
   /** Throws 401 unless the bearer is `ADMIN_KEY`. */
   admin(request: Request): void;
-  /** Whether a text equals `ADMIN_KEY`. */
-  isAdminKey(text: string): boolean;
+  /** Whether a text equals `ADMIN_KEY`, and the request may use that. */
+  isAdminKey(request: Request, text: string): boolean;
+  /** Whether there is an operator's key that the request may use: development's only from here. */
+  mayOperate(request: Request): boolean;
 }
 
 /** Returns the owner's own system as an event's trigger. */
@@ -46,7 +49,10 @@ export function createAuth(
   { config, clock }: { config: Config; clock: Pick<Clock, "now"> },
   projectCache: ProjectCache,
 ): Auth {
-  const isAdminKey = (text: string) => config.adminKey?.is(text) ?? false;
+  const mayOperate = (request: Request) =>
+    config.adminKey !== null && (config.adminKeyOf === "setting" || isFromThisMachine(request));
+  const isAdminKey = (request: Request, text: string) =>
+    (config.adminKey?.is(text) ?? false) && mayOperate(request);
   const opens = (request: Request, apiKey: string) =>
     config.dev && apiKey === devApiKey
       ? devCaller(request, projectCache)
@@ -54,6 +60,7 @@ export function createAuth(
   return {
     opens,
     isAdminKey,
+    mayOperate,
     async caller(request, scope) {
       const caller = await opens(request, bearer(request));
       if (!caller.key.scopes.includes(scope)) {
@@ -66,7 +73,7 @@ export function createAuth(
       return caller;
     },
     admin(request) {
-      if (!isAdminKey(bearer(request))) throw invalidKey();
+      if (!isAdminKey(request, bearer(request))) throw invalidKey();
     },
   };
 }
@@ -106,18 +113,8 @@ export function hasExpired(
   return expiresAt !== null && Date.parse(expiresAt) <= now();
 }
 
-const proxyHeader = /^((x-)?forwarded|via$|x-real-ip$|cf-)/;
-
-/**
- * A browser page or a tunnel would send these headers: the well-known key must not work for them.
- */
 async function devCaller(request: Request, projectCache: ProjectCache): Promise<Caller> {
-  const { headers } = request;
-  const origin = headers.get("origin");
-  const foreign = [...headers.keys()].some((name) => proxyHeader.test(name)) ||
-    !isLoopback(new URL(request.url).hostname) ||
-    (origin !== null && !isLoopback(URL.parse(origin)?.hostname ?? ""));
-  if (foreign) throw invalidKey();
+  if (!isFromThisMachine(request)) throw invalidKey();
   const key = {
     id: "key_dev",
     suffix: devApiKey.slice(-4),

@@ -1,48 +1,67 @@
 import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Project } from "./schema.ts";
+import { secretNames } from "./stored_secret.ts";
+import { withAllSettings } from "./view.ts";
 
 /** A change of one value; null is none. */
 type Move = { from: Json; to: Json };
 
 /** The most that one audit row describes, in bytes of JSON. */
 const partBytesMax = 24 * 1024;
-const secretFields = new Set(["apiKey", "secretKey", "webhookSecret", "webhookSecrets"]);
 
-/**
- * Describes an update for the audit trail: the old and the new value of every setting that has
- * changed, by its path, such as `pricing.models.gpt-4o.input`. Of secrets it says only that they
- * have changed. A large update has several parts, each for a row of its own.
- */
+/** What an update has changed. */
+export interface DescribedChanges {
+  /** Those of the fields that have another value than before. */
+  fields: string[];
+  /**
+   * For the audit trail: the old and the new value of every setting that has changed, by its path,
+   * such as `pricing.models.gpt-4o.input`. Of secrets it says only that they have changed. A large
+   * update has several parts, each for a row of its own; one that changes nothing has none.
+   */
+  parts: JsonObject[];
+}
+
+/** Compares the given fields of a project before and after an update. */
 export function describeChanges(
   before: Project,
   after: Project,
-  fields: readonly string[],
-): JsonObject[] {
-  const moves = fields.flatMap((field) => [
-    ...movesBetween(field, valueAt(before, field), valueAt(after, field)),
-  ]);
-  const parts: [string, Move][][] = [[]];
-  let bytes = 0;
+  given: readonly string[],
+): DescribedChanges {
+  const [olds, news] = [jsonOf(before), jsonOf(after)];
+  const moved = given.map((field) =>
+    [field, [...movesBetween(field, valueAt(olds, field), valueAt(news, field))]] as const
+  ).filter(([, moves]) => moves.length > 0);
+  const fields = moved.map(([field]) => field);
+  const parts = partsOf(moved.flatMap(([, moves]) => moves));
+  return {
+    fields,
+    parts: parts.map((part, at) => ({
+      fields,
+      ...(parts.length > 1 ? { part: `${at + 1} of ${parts.length}` } : {}),
+      ...Object.fromEntries(part),
+    })),
+  };
+}
+
+function partsOf(moves: readonly [string, Move][]): [string, Move][][] {
+  const parts: [string, Move][][] = [];
+  let bytes = Infinity;
   for (const move of moves) {
     const size = utf8Length(JSON.stringify(move));
-    if (bytes > 0 && bytes + size > partBytesMax) {
+    if (bytes + size > partBytesMax) {
       parts.push([]);
       bytes = 0;
     }
     parts.at(-1)?.push(move);
     bytes += size;
   }
-  return parts.map((part, at) => ({
-    fields: [...fields],
-    ...(parts.length > 1 ? { part: `${at + 1} of ${parts.length}` } : {}),
-    ...Object.fromEntries(part),
-  }));
+  return parts;
 }
 
 function* movesBetween(path: string, from: Json, to: Json): Generator<[string, Move]> {
   if (JSON.stringify(from) === JSON.stringify(to)) return;
-  if (secretFields.has(path.slice(path.lastIndexOf(".") + 1))) {
+  if (secretNames.has(path.slice(path.lastIndexOf(".") + 1))) {
     const both = from !== null && to !== null;
     yield [path, { from: from && "a secret", to: to && (both ? "another secret" : "a secret") }];
   } else if (hasMembers(from) || hasMembers(to)) {
@@ -65,9 +84,13 @@ function membersOf(value: Json): JsonObject {
   return Array.isArray(value) ? Object.fromEntries(Object.entries(value)) : {};
 }
 
-/** The stored value of a field, or of a field below `pricing`; null where it is not set. */
-function valueAt(project: Project, field: string): Json {
-  let at: Json = fromBytes<JsonObject>(toBytes(project));
+function jsonOf(project: Project): JsonObject {
+  return fromBytes<JsonObject>(toBytes(withAllSettings(project)));
+}
+
+/** The value of a field, or of a field below `pricing`; null where it is not set. */
+function valueAt(project: JsonObject, field: string): Json {
+  let at: Json = project;
   for (const part of field.split(".")) at = isObject(at) ? at[part] ?? null : null;
   return at;
 }

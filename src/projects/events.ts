@@ -1,6 +1,5 @@
 import { type NewEvent, newEvent } from "../events/event.ts";
-import type { ProjectChanges } from "./admin.ts";
-import type { Project } from "./schema.ts";
+import type { Project, UpdateProject } from "./schema.ts";
 
 function aboutProject({ id, ownerUserId }: Project) {
   return {
@@ -19,8 +18,7 @@ export function projectUpdatedEvent(project: Project, fields: string[]): NewEven
 }
 
 /** Returns the names of the fields that a change contains. */
-export function changedFields(all: ProjectChanges): string[] {
-  const { pricing, keepsUpstreamKey: _keeps, keepsKeysOf: _keepsOf, ...changes } = all;
+export function givenFields({ pricing, ...changes }: UpdateProject): string[] {
   const given = (fields: object) =>
     Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   return [...given(changes), ...given(pricing ?? {}).map((name) => `pricing.${name}`)];

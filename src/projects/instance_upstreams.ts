@@ -40,7 +40,7 @@ export function readInstanceUpstreams(
     }
   }
   const keys = Object.entries(upstreams).flatMap(([name, { apiKey }]) =>
-    apiKey === undefined ? [] : [[name, new Secret(apiKey)] as const]
+    typeof apiKey === "string" ? [[name, new Secret(apiKey)] as const] : []
   );
   const withoutKeys = Object.entries(upstreams).map(([name, settings]) =>
     [name, { ...settings, apiKey: null }] as const

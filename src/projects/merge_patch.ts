@@ -1,9 +1,17 @@
+import { badRequest } from "../base/errors.ts";
 import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
 import { parseWith, unknownParameter } from "../base/request.ts";
-import type { ProjectChanges } from "./admin.ts";
 import { pricingSchema } from "./price_schema.ts";
-import { type UpstreamSettings, urlOf } from "./upstream_schema.ts";
-import { type Project, settingNames, type UpdateProject, updateProjectSchema } from "./schema.ts";
+import type { UpstreamSettings } from "./upstream_schema.ts";
+import {
+  fixedNames,
+  type Project,
+  settingNames,
+  type UpdateProject,
+  updateProjectSchema,
+} from "./schema.ts";
+import { isSameHost } from "./seal_settings.ts";
+import { viewProject } from "./view.ts";
 
 /**
  * A value with a patch applied, by RFC 7396: objects merge at every level, null removes a member,
@@ -20,32 +28,34 @@ export function mergePatch(value: Json | undefined, patch: Json): Json {
 }
 
 /**
- * The changes that a merge patch makes to a project's settings. Throws 400 for an unknown setting,
- * and for what is invalid once it is merged.
+ * The changes that a merge patch of a project's view makes to its settings. Throws 400 for an
+ * unknown setting, for a fixed field with another value, and for what is invalid once it is merged.
  */
-export function changesByPatch(project: Project, patch: JsonObject): ProjectChanges {
-  const unknown = Object.keys(patch).find((name) => !settingNames.has(name));
-  if (unknown !== undefined) throw unknownParameter([unknown]);
-  const before = settingsOf(project);
-  const merged = Object.entries(patch).map(([name, value]) => {
+export function changesByPatch(project: Project, patch: JsonObject): UpdateProject {
+  const view = fromBytes<JsonObject>(toBytes(viewProject(project)));
+  const settings = Object.entries(patch).filter(([name, value]) => {
+    if (settingNames.has(name)) return true;
+    requireFixed(view, name, value);
+    return false;
+  });
+  const merged = settings.map(([name, value]) => {
     // A setting cannot be removed as a whole: null is a value of its own, or refused.
-    return [name, isObject(value) ? mergePatch(before[name], value) : value];
+    return [name, isObject(value) ? mergePatch(view[name], value) : value];
   });
   const { pricing, ...fields } = Object.fromEntries(merged);
-  const changes = {
-    ...parseWith(updateProjectSchema, fields),
-    ...(pricing === undefined ? {} : { pricing: pricesOf(pricing, patch.pricing) }),
-  };
-  const { upstream, upstreams = {} } = project;
-  const patches = isObject(patch.upstreams) ? patch.upstreams : {};
-  const keepsKeysOf = Object.entries(changes.upstreams ?? {}).filter(([name, after]) =>
-    keepsKey(upstreams[name], patches[name] ?? {}, after)
-  );
-  return {
-    ...changes,
-    keepsUpstreamKey: keepsKey(upstream, patch.upstream, changes.upstream),
-    keepsKeysOf: keepsKeysOf.map(([name]) => name),
-  };
+  const changes = parseWith(updateProjectSchema, fields);
+  dropMovedKeys(project, patch, changes);
+  return pricing === undefined
+    ? changes
+    : { ...changes, pricing: pricesOf(pricing, patch.pricing) };
+}
+
+/** Throws 400 for a field that there is not, or that a change cannot give another value. */
+function requireFixed(view: JsonObject, name: string, value: Json): void {
+  if (!fixedNames.has(name)) throw unknownParameter([name]);
+  // Every change moves it.
+  if (name === "updatedAt" || value === view[name]) return;
+  throw badRequest(name, `'${name}' cannot be changed by an update.`);
 }
 
 /** The prices that a patch names, from all of them merged: removed ones have their default. */
@@ -55,22 +65,22 @@ function pricesOf(merged: Json | undefined, patch: Json | undefined): UpdateProj
   return Object.fromEntries(named);
 }
 
-/** A project's settings as they are sent; secrets are never among them. */
-function settingsOf(project: Project): JsonObject {
-  const settings = fromBytes<JsonObject>(toBytes(project));
-  const { upstream, upstreams = {} } = settings;
-  const named = isObject(upstreams) ? Object.values(upstreams) : [];
-  for (const each of [upstream, ...named]) if (isObject(each)) delete each.apiKey;
-  delete settings.stripe;
-  return settings;
-}
-
-/** The key of an upstream is only ever sent to the host that it was given for. */
-function keepsKey(
-  before: UpstreamSettings | null | undefined,
-  patch: Json | undefined,
-  after: UpdateProject["upstream"],
-): boolean {
-  if (!before?.apiKey || !after || !isObject(patch) || "apiKey" in patch) return false;
-  return new URL(urlOf(before)).origin === new URL(urlOf(after)).origin;
+/**
+ * The key of an upstream is only ever sent to the host that it was given for: a patch that moves
+ * an upstream without naming its key leaves it without one.
+ */
+function dropMovedKeys(project: Project, patch: JsonObject, changes: UpdateProject): void {
+  const drop = (
+    before: UpstreamSettings | null | undefined,
+    part: Json | undefined,
+    after: UpdateProject["upstream"],
+  ) => {
+    if (!before || !after || (isObject(part) && "apiKey" in part)) return;
+    if (!isSameHost(before, after)) after.apiKey = null;
+  };
+  drop(project.upstream, patch.upstream, changes.upstream);
+  const parts = isObject(patch.upstreams) ? patch.upstreams : {};
+  for (const [name, after] of Object.entries(changes.upstreams ?? {})) {
+    drop(project.upstreams?.[name], parts[name], after);
+  }
 }

@@ -4,7 +4,7 @@ import { projectKey } from "../store/keys.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { ProjectAdmin } from "./admin.ts";
 import { type AuditAction, auditRow, byOperator } from "./audit.ts";
-import type { CreateProject, Project, StripeKeys } from "./schema.ts";
+import type { Project } from "./schema.ts";
 import type { UpstreamSettings } from "./upstream_schema.ts";
 import { listProjects } from "./store.ts";
 
@@ -69,45 +69,4 @@ export async function resealProject(
     return { project, events: [] };
   });
   return count;
-}
-
-/** Encrypts an upstream's key for this project's row. Throws 400 without `SECRETS_KEY`. */
-export async function sealUpstream(
-  secrets: Secrets,
-  projectId: string,
-  upstream: CreateProject["upstream"],
-): Promise<UpstreamSettings | null> {
-  if (!upstream) return null;
-  const { apiKey, ...rest } = upstream;
-  return { ...rest, apiKey: apiKey ? await secrets.seal(apiKey, projectKey(projectId)) : null };
-}
-
-/** Encrypts the keys of named upstreams, likewise. */
-export async function sealUpstreams(
-  secrets: Secrets,
-  projectId: string,
-  upstreams: CreateProject["upstreams"],
-): Promise<Record<string, UpstreamSettings>> {
-  const sealed: [string, UpstreamSettings][] = [];
-  for (const [name, upstream] of Object.entries(upstreams)) {
-    const settings = await sealUpstream(secrets, projectId, upstream);
-    if (settings) sealed.push([name, settings]);
-  }
-  return Object.fromEntries(sealed);
-}
-
-/**
- * Encrypts the keys of a Stripe account for this project's row. Throws 400 without `SECRETS_KEY`.
- */
-export async function sealStripe(
-  secrets: Secrets,
-  projectId: string,
-  keys: CreateProject["stripe"],
-): Promise<StripeKeys | null> {
-  if (!keys) return null;
-  const place = projectKey(projectId);
-  return {
-    secretKey: await secrets.seal(keys.secretKey, place),
-    webhookSecret: await secrets.seal(keys.webhookSecret, place),
-  };
 }

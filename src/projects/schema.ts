@@ -6,9 +6,9 @@ import { holdWaitMs, holdWaitTotalMs, userIdCharsMax } from "../base/limits.ts";
 import { isUserId } from "../base/user_id.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
-import type { Sealed } from "../store/secrets.ts";
 import { type AlertSettings, alertsSchema } from "./alerts_schema.ts";
 import { brandSchema, type ProjectBrand } from "./brand_schema.ts";
+import { type StripeKeys, stripeSchema } from "./stripe_schema.ts";
 import { responseCacheSchema, type ResponseCacheSettings } from "./response_cache_schema.ts";
 import {
   type ModelRoute,
@@ -41,32 +41,6 @@ const addressTemplate = z.string().max(2048).refine((text) => {
 }).refine((text) => !/\{(?!(user|project|amount)\})/.test(text), {
   error: "may only contain the placeholders {user}, {project} and {amount}",
 });
-
-const secretText = z.string().min(8).max(2048).regex(/^[\x21-\x7e]+$/, {
-  error: "must be visible ASCII characters",
-});
-
-const signingSecret = secretText.max(512).refine((text) => !text.includes(","), {
-  error: "must not contain a comma",
-});
-const signingSecretsMax = 4;
-/** Stored as one text, separated by commas. */
-const webhookSecret = z.union([
-  secretText.refine((text) => text.split(",").every((one) => one.length >= 8), {
-    error: "must have at least 8 characters, or be several such secrets separated by commas",
-  }),
-  z.array(signingSecret).min(1).max(signingSecretsMax).transform((list) => list.join(",")),
-]).meta({
-  description: "The webhook's signing secret, or several while Stripe replaces one by another.",
-});
-
-const stripeSchema = z.strictObject({ secretKey: secretText.max(512), webhookSecret });
-
-/** A project's own Stripe account, as stored. */
-export interface StripeKeys {
-  secretKey: Sealed;
-  webhookSecret: Sealed;
-}
 
 const oneToSix = "must be one to six amounts";
 /** The settings of the hosted top-up page. */
@@ -285,6 +259,18 @@ export type CreateProject = z.output<typeof createProjectSchema>;
 /** The names of all settings that can be changed. */
 export const settingNames: ReadonlySet<string> = new Set(Object.keys(settings));
 
+const fixed = z.string().meta({ description: "Fixed: only the value that it has." });
+const fixedFields = {
+  id: fixed,
+  status: fixed,
+  mode: fixed,
+  currency: fixed,
+  createdAt: fixed,
+  updatedAt: z.string().meta({ description: "Not read." }),
+};
+/** The names of the fields of a project that a change may repeat, but not give another value. */
+export const fixedNames: ReadonlySet<string> = new Set(Object.keys(fixedFields));
+
 /** A change of settings: the new value of each, and of each field of `pricing`. */
 export const updateProjectSchema = z.strictObject({
   ...settings,
@@ -297,9 +283,10 @@ export const updateProjectSchema = z.strictObject({
   }).partial(),
 }).partial();
 /** The body of `PATCH /v1/admin/projects/{id}`, a merge patch (RFC 7396) of the settings. */
-export const patchProjectSchema = mergePatchSchema(z.strictObject(settings)).meta({
-  id: "ProjectChanges",
-});
+export const patchProjectSchema = mergePatchSchema(z.strictObject({ ...settings, ...fixedFields }))
+  .meta({
+    id: "ProjectChanges",
+  });
 /** A change of a project's settings. */
 export type UpdateProject = z.output<typeof updateProjectSchema>;
 

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import type { Sealed } from "../store/secrets.ts";
 import { providerNamed, upstreamFormats } from "./providers.ts";
+import { noMask, secretSetting } from "./stored_secret.ts";
 
 const httpUrl = z.string().max(2048).refine((text) => {
   const url = URL.parse(text);
-  return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
+  return url !== null && /^https?:$/.test(url.protocol) && !text.includes("@");
 }, { error: "must be an http or https URL without credentials" });
 
 const milliseconds = (most: number) => z.int().min(1).max(most);
@@ -23,9 +24,13 @@ const modelName = z.string().min(1).max(256);
 
 const upstreamFields = {
   url: httpUrl.refine((text) => !/[?#]/.test(text), { error: "must have no query or fragment" }),
-  apiKey: z.string().min(1).max(1024).regex(/^[\x21-\x7e]+$/, {
-    error: "must be visible ASCII characters",
-  }).optional(),
+  apiKey: secretSetting(noMask(
+    z.string().min(1).max(1024).regex(/^[\x21-\x7e]+$/, {
+      error: "must be visible ASCII characters",
+    }),
+  )).nullable().optional().meta({
+    description: "Sent to this host alone. Null, or absent in a new upstream: none.",
+  }),
   maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
   onAbort: z.enum(["estimate", "drain"]).optional(),
   formats: z.array(z.enum(upstreamFormats)).min(1).optional().meta({

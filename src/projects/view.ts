@@ -5,16 +5,18 @@ import { noBrand } from "./brand_schema.ts";
 import { noResponseCache } from "./response_cache_schema.ts";
 import { upstreamObject, type UpstreamSettings } from "./upstream_schema.ts";
 import { type ApiKey, apiKeyFields, createProjectSchema, type Project } from "./schema.ts";
+import { shownSecretSchema, showSecret } from "./stored_secret.ts";
 
-const set = z.literal("set").meta({ description: "Whether the secret is set; it is never shown." });
-
-const upstreamView = upstreamObject.extend({ apiKey: set.nullable() });
+const upstreamView = upstreamObject.extend({ apiKey: shownSecretSchema });
 
 /** A project as an operator sees it: its settings, without secrets. */
 const projectSchema = createProjectSchema.extend({
   id: idOf("pw", "The project."),
   topUp: createProjectSchema.shape.topUp.unwrap().required(),
-  stripe: z.object({ secretKey: set, webhookSecret: set }).nullable(),
+  stripe: z.object({
+    secretKey: shownSecretSchema.unwrap(),
+    webhookSecret: shownSecretSchema.unwrap(),
+  }).nullable(),
   upstream: upstreamView.nullable(),
   upstreams: z.record(z.string(), upstreamView),
   status: z.enum(["active", "archived"]),
@@ -67,26 +69,48 @@ export const revokedKeySchema = z.object({
   }),
 });
 
-/** Returns a project as an operator sees it: of the upstream's key only that it is set. */
-export function viewProject(project: Project): ProjectView {
-  const { upstream, upstreams = {}, routes = {}, stripe, listeners: _, ...rest } = project;
+/** Returns a project with the settings that rows of older versions lack. */
+export function withAllSettings(project: Project): Project & Required<Pick<Project, LaterSetting>> {
   return {
+    upstreams: {},
+    routes: {},
     responseCache: noResponseCache,
     requestLogDays: 30,
     brand: noBrand,
     alerts: noAlerts,
+    ...project,
+  };
+}
+
+type LaterSetting =
+  | "upstreams"
+  | "routes"
+  | "responseCache"
+  | "requestLogDays"
+  | "brand"
+  | "alerts";
+
+/**
+ * Returns a project as an operator sees it. A change that sends any of its settings back changes
+ * nothing.
+ */
+export function viewProject(project: Project): ProjectView {
+  const { upstream, upstreams, stripe, listeners: _, ...rest } = withAllSettings(project);
+  return {
     ...rest,
-    stripe: stripe && { secretKey: "set", webhookSecret: "set" },
+    stripe: stripe && {
+      secretKey: showSecret(stripe.secretKey),
+      webhookSecret: showSecret(stripe.webhookSecret),
+    },
     upstream: upstream && viewUpstream(upstream),
     upstreams: Object.fromEntries(
       Object.entries(upstreams).map(([name, each]) => [name, viewUpstream(each)]),
     ),
-    routes,
   };
 }
 
 function viewUpstream(upstream: UpstreamSettings): z.output<typeof upstreamView> {
-  return { ...upstream, apiKey: upstream.apiKey ? "set" : null };
+  return { ...upstream, apiKey: showSecret(upstream.apiKey) };
 }
 
 /** Returns a key's record, which shows only the last characters of the key itself. */

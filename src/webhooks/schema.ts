@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { withoutPattern } from "../base/fields.ts";
 import { isObject } from "../base/json.ts";
+import { isMask, maskFault } from "../base/secret_mask.ts";
 import { isKnownPattern, nearestPattern } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
 import { urlCharsMax } from "./guard.ts";
@@ -87,9 +88,12 @@ function standardKey(secret: string): string | null {
 }
 
 /** A signing secret supplied by the caller. */
-const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
-  error: "must be 16 to 256 visible ASCII characters",
-}).refine(
+const secretSchema = z.string().refine((secret) => !isMask(secret), { error: maskFault }).regex(
+  /^[\x21-\x7e]{16,256}$/,
+  {
+    error: "must be 16 to 256 visible ASCII characters",
+  },
+).refine(
   (secret) =>
     standardKey(secret) === null || /^[A-Za-z0-9+/]{20,}={0,2}$/.test(standardKey(secret) ?? ""),
   {

@@ -41,18 +41,30 @@ Deno.test({
     await using server = await startPostgres();
     await using folder = await makeFolder();
     const key = await makeFile(folder.path);
-    const copy = (from: string, to: string) =>
-      runFarebox(["--json", "copy", "--from", from, "--to", to], { folder: folder.path });
-    const first = await copy(databaseOf(folder.path), server.url());
+    const [url, password] = [server.url().replace(":a%20secret@", "@"), "a secret"];
+    const copy = (from: string, to: string, more: string[] = [], input = "", env = {}) => {
+      const args = ["--json", "copy", "--from", from, "--to", to, ...more];
+      return runFarebox(args, { folder: folder.path, input, env });
+    };
+    const file = databaseOf(folder.path);
+    const inUrl = await copy(file, server.url());
+    assert.equal(inUrl.code, 2);
+    assert.match(inUrl.complaint, /^--to has a password.*PGPASSWORD.*--to-password-file FILE.* - /);
+    assert.ok(!`${inUrl.printed}${inUrl.complaint}`.includes("secret@"));
+    const none = await copy(file, url);
+    assert.equal(none.code, 1, none.complaint);
+    const first = await copy(file, url, ["--to-password-file", "-"], `${password}\n`);
     assert.equal(first.code, 0, first.complaint);
     const there = JSON.parse(first.printed);
-    assert.ok(!`${first.printed}${first.complaint}`.includes("a%20secret"));
-    const back = await copy(server.url(), `${folder.path}/back.kv`);
+    assert.ok(!/a(%20| )secret/.test(`${first.printed}${first.complaint}`));
+    await Deno.writeTextFile(`${folder.path}/password`, `${password}\n`);
+    const byFile = ["--from-password-file", `${folder.path}/password`];
+    const back = await copy(url, `${folder.path}/back.kv`, byFile);
     assert.equal(back.code, 0, back.complaint);
     const { rows, checksum } = JSON.parse(back.printed);
     assert.deepEqual({ rows, checksum }, { rows: there.rows, checksum: there.checksum });
 
-    const again = await copy(databaseOf(folder.path), server.url());
+    const again = await copy(file, url, [], "", { PGPASSWORD: password });
     assert.equal(again.code, 1);
     assert.match(again.complaint, /The target is not empty/);
 
@@ -93,8 +105,28 @@ Deno.test("copy: it refuses what it cannot copy, and says why", async () => {
   service.signal("SIGTERM");
   await service.ended;
   assert.match(await refusal("farebox.kv", "farebox.kv"), /is in use, .* or as both stores/);
-  assert.match(await refusal("farebox.kv", "postgres://h/db"), /must name a user/);
-  assert.match(await refusal("farebox.kv", "mysql://h/db"), /cannot be opened|cannot be locked/);
+  const secret = "hunter2";
+  const wrong: [store: string, why: RegExp][] = [
+    ["postgres://h/db", /must name a user/],
+    ["mysql://me:hunter2@h/db", /must be the path of a file/],
+    ["postgres://me:s@hunter2@h/db", /more than one '@'/],
+    ["postgres://me:p@h:hunter2/db", /must name a host/],
+    ["postgres:/me:hunter2@h/db", /must be the path of a file/],
+    ["https://me:hunter2@kv.test", /DENO_KV_ACCESS_TOKEN/],
+    ["postgres://me:hunter2@h/db", /has a password/],
+  ];
+  for (const [store, why] of wrong) {
+    for (const [option, args] of [["--to", ["farebox.kv", store]], ["--from", [store, "new.kv"]]]) {
+      const [from = "", to = ""] = args ?? [];
+      const ran = await runFarebox(["copy", "--from", from, "--to", to], env);
+      assert.equal(ran.code, 2, ran.complaint);
+      assert.match(ran.complaint, new RegExp(`^${option} .*${why.source}`), store);
+      assert.ok(!`${ran.printed}${ran.complaint}`.includes(secret), ran.complaint);
+    }
+    const restored = await runFarebox(["restore", "x.backup", "--kv-path", store], env);
+    assert.equal(restored.code, 1, restored.complaint);
+    assert.ok(!`${restored.printed}${restored.complaint}`.includes(secret), restored.complaint);
+  }
 });
 
 /** A store that fails after so many writes. */

@@ -77,7 +77,7 @@ Deno.test("farebox: upstreams and routes are set, listed and removed; keys are n
     input: "sk-secret\n",
   });
   assert.equal(set.printed, "main is set.\n");
-  await json("upstreams", "set", id, "spare", "--at", "https://spare.example/v1");
+  await json("upstreams", "set", id, "spare", "--url", "https://spare.example/v1");
   await json("routes", "set", id, "smart", "main=gpt-4o*3", "spare", "--strategy", "weight");
   const listed = await run(["upstreams", "list", id]);
   assert.match(listed.printed, /^main +openai +- +set +-$/m);
@@ -91,6 +91,14 @@ Deno.test("farebox: upstreams and routes are set, listed and removed; keys are n
   for (const list of ["upstreams", "routes"]) {
     assertEnds(await run([list, "remove", id, "mian"]), 1, /^There is no 'mian' in its /);
   }
+  const shown = await run(["projects", "get", id, "--json"]);
+  const sent = { input: shown.printed };
+  const same = await run(["projects", "update", id, "--settings", "-", "--json"], sent);
+  assert.equal(same.code, 0, same.complaint);
+  const { updatedAt: _, ...after } = JSON.parse(same.printed);
+  const { updatedAt: __, ...before } = JSON.parse(shown.printed);
+  assert.deepEqual(after, before);
+  assert.deepEqual(after.upstreams.main.apiKey, { set: true });
   await json("routes", "remove", id, "smart");
   assert.deepEqual(Object.keys((await json("upstreams", "remove", id, "main")).upstreams), [
     "spare",
@@ -197,13 +205,48 @@ Deno.test("farebox: invalid usage exits with 2, and tells what to type", async (
       [["projects", "create", "--name", "x", "--settings", "-"], /standard input/],
       [["deposit", "pw_1", "ada"], /missing required argument 'amount'/],
       [["users", "get", "pw_1", ""], /A user id must be/],
-      [["verify", "--url", "farebox.example"], /'farebox\.example' is not the URL/],
+      [["verify", "--url", "farebox.example"], /^--service is not the URL of a service/],
+      ...["https://me:hunter2@h", "https://me:12/hunter2@h", "https://h?key=hunter2"].flatMap((
+        url,
+      ) =>
+        [
+          [["verify", "--service", url], /^--service is not the URL of a service/],
+          [
+            ["prices", "diff", url.replace("?key", "/@")],
+            /^The source is not an http or https URL/,
+          ],
+        ] as const
+      ),
+      [
+        ["projects", "update", "pw_1", "--settings", '{"upstreams":{"a":{"apiKey":"hunter2"}}}'],
+        /^--settings has a secret, 'apiKey', .*--settings - < FILE/,
+      ],
+      [
+        [
+          "projects",
+          "create",
+          "--name",
+          "x",
+          "--settings",
+          '{"stripe":{"webhookSecret":["hunter2"]}}',
+        ],
+        /^--settings has a secret, 'webhookSecret'/,
+      ],
+      [
+        ["upstreams", "set", "pw_1", "a", "--settings", '{"apiKey":"hunter2"}'],
+        /^--settings has a secret, 'apiKey'/,
+      ],
     ] as const
   ) {
     const ran = await runFarebox(args, at);
     assertEnds(ran, 2, complaint);
     assert.equal(ran.printed, "", args.join(" "));
+    assert.ok(!ran.complaint.includes("hunter2"), ran.complaint);
   }
+  const byVariable = { FAREBOX_URL: "https://me:hunter2@h" };
+  const named = await runFarebox(["verify"], { folder: folder.path, env: byVariable });
+  assertEnds(named, 2, /^FAREBOX_URL is not the URL of a service/);
+  assert.ok(!named.complaint.includes("hunter2"));
   assertEnds(
     await runFarebox(["verify", "--url", "https://farebox.test"], {
       ...at,
@@ -217,12 +260,20 @@ Deno.test("farebox: invalid usage exits with 2, and tells what to type", async (
   assert.match(help.printed, /Exit codes:\n {2}0 {2}success\n {2}1 .*\n {2}2 .*\n {2}3 /);
 });
 
-/** A server that reads a request, and closes the connection without a response. */
+const fareboxSaid = JSON.stringify({ status: "ok", service: "farebox" });
+
+/** Says that it is Farebox, then reads a request, and closes the connection without a response. */
 function startMute(): Disposable & { url: string } {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const closeAll = async () => {
     for await (const connection of listener) {
-      await connection.read(new Uint8Array(4096));
+      const bytes = new Uint8Array(4096);
+      const length = await connection.read(bytes) ?? 0;
+      if (new TextDecoder().decode(bytes.subarray(0, length)).startsWith("GET /healthz ")) {
+        const head = `HTTP/1.1 200 OK\r\nContent-Length: ${fareboxSaid.length}\r\n`;
+        const answer = `${head}Connection: close\r\n\r\n${fareboxSaid}`;
+        await connection.write(new TextEncoder().encode(answer));
+      }
       connection.close();
     }
   };
@@ -298,12 +349,12 @@ function closedUrl(): string {
   return `http://127.0.0.1:${listener.addr.port}`;
 }
 
-/** Another server. */
+/** Another server, which says that it is Farebox. */
 function startOther() {
   const script = { answer: () => new Response("<html>", { status: 404 }) };
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
-    () => script.answer(),
+    ({ url }) => new URL(url).pathname === "/healthz" ? new Response(fareboxSaid) : script.answer(),
   );
   const url = `http://127.0.0.1:${server.addr.port}`;
   return Object.assign(script, { url, [Symbol.asyncDispose]: () => server.shutdown() });

@@ -38,7 +38,7 @@ Deno.test("console: an operator creates a project with prices, upstream and Stri
     name: "Poem shop",
     currency: "eur",
     pricing: { catalogue: true, markupPercent: "25" },
-    stripe: { secretKey: "set" },
+    stripe: { secretKey: { set: true } },
   });
 });
 

@@ -27,7 +27,7 @@ Deno.test("console: the operator adds, changes and removes an upstream and a rou
   assert.match(textOf(added.html), /Saved\./);
   assert.deepEqual((await settings(world)).upstreams.main, {
     url: "https://main.example/v1",
-    apiKey: "set",
+    apiKey: { set: true },
     formats: ["chat"],
     headers: { "HTTP-Referer": "https://my.app" },
     timeouts: { connectMs: 2000 },
@@ -48,7 +48,7 @@ Deno.test("console: the operator adds, changes and removes an upstream and a rou
   await operator.submit("upstreams/one", { ...known, ...rest, connectMs: "", models: "upstream" });
   const changed = (await settings(world)).upstreams.main;
   assert.deepEqual([changed.apiKey, changed.models, changed.timeouts], [
-    "set",
+    { set: true },
     "upstream",
     undefined,
   ]);

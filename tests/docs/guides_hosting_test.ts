@@ -148,7 +148,7 @@ testWith(
 Deno.test("hosting: every setting in the guides is one that the service reads", async () => {
   const others = [
     // Gone, as the guide to upgrading says.
-    /^KV_CHECKS_MAX$/,
+    /^(KV_CHECKS_MAX|HTTP_UPGRADE)$/,
     /^DENO_/,
     // Of the command line, and of OpenTelemetry.
     /^FAREBOX_URL$/,

@@ -58,10 +58,26 @@ Deno.test("proxy: NO_PROXY names hosts, domains, ports, addresses, or everything
 
 Deno.test("proxy: an invalid URL, or an unsupported scheme, is an error that names its variable", () => {
   for (
-    const [url, said] of [["socks5://p", /ALL_PROXY.*socks5/], ["http://", /ALL_PROXY/]] as const
+    const [url, said] of [
+      ["socks5://me:hidden@p", /ALL_PROXY must be an http:\/\/ URL/],
+      ["hidden://p", /ALL_PROXY must be an http:\/\/ URL/],
+      ["http://", /ALL_PROXY/],
+      ["http://me:hi/hidden@p:3128", /ALL_PROXY is not a URL/],
+      // Each would ask the DNS for "me", and send the rest of the password there.
+      ["http://me:12/hidden@p:3128", /ALL_PROXY must have no path/],
+      ["http://me:12?hidden@p:3128", /ALL_PROXY must have no path/],
+      ["me:12#hidden@p:3128", /ALL_PROXY must have no path/],
+      ["http://me:12\\hidden@p:3128", /ALL_PROXY must have no path/],
+      ["http://me:%zzhidden@p:3128", /ALL_PROXY has a user or password/],
+    ] as const
   ) {
-    assert.throws(() => proxiesOf({ ALL_PROXY: url }), said);
+    assert.throws(() => proxiesOf({ ALL_PROXY: url }), (error) => {
+      assert.match(String(error), said);
+      assert.ok(!String(error).includes("hidden"), String(error));
+      return true;
+    });
   }
+  assert.ok(proxiesOf({ ALL_PROXY: "http://p:3128/" }));
   assert.equal(
     proxiesOf({ ALL_PROXY: "http://ada:p%40ss@p" })?.(server("http://a"))?.authorization,
     `Basic ${btoa("ada:p@ss")}`,

@@ -347,7 +347,7 @@ Deno.test("stripe: its keys are encrypted, and never shown", async () => {
   using world = await payingWorld();
   const path = `/v1/admin/projects/${world.projectId}`;
   const { body } = await world.json(path, { key: adminKey });
-  assert.deepEqual(body.project.stripe, { secretKey: "set", webhookSecret: "set" });
+  assert.deepEqual(body.project.stripe, { secretKey: { set: true }, webhookSecret: { set: true } });
   const rows = await world.deps.kv.list({ prefix: [], limit: 500 });
   const stored = rows.map(({ value }) => new TextDecoder().decode(value ?? undefined)).join();
   assert.doesNotMatch(stored, /of_the_owner/);

@@ -60,6 +60,10 @@ Deno.test("permissions: `deno task start` grants the folder of KV_PATH, of the e
   await Deno.symlink(`${folder.path}/far/a.kv`, `${folder.path}/link.kv`);
   const far = await Deno.realPath(`${folder.path}/far`);
   assert.deepEqual(dataFolders(`${folder.path}/link.kv`), [folder.path, far]);
+  // They become arguments, which others can read.
+  for (const url of ["postgres://me:pw@h/db", "postgres:/me:pw@h/db", "me:pw@h/db", "https://h"]) {
+    assert.deepEqual(dataFolders(url), ["data"], url);
+  }
 });
 
 Deno.test("permissions: under those of its task, the service serves, notifies, backs up and stops", async () => {

@@ -14,7 +14,7 @@ Deno.test("upstreams: keys are sealed, shown as set, and kept while their host s
   const made = await change(world, { upstreams: { main: one, spare: { provider: "openrouter" } } });
   assert.equal(made.status, 200, JSON.stringify(made.body));
   const shown = made.body.project.upstreams;
-  assert.deepEqual([shown.main.apiKey, shown.spare.apiKey], ["set", null]);
+  assert.deepEqual([shown.main.apiKey, shown.spare.apiKey], [{ set: true }, null]);
   const stored = JSON.stringify(
     (await world.deps.kv.list({ prefix: ["project"], limit: 9 })).map(({ value }) =>
       new TextDecoder().decode(value ?? new Uint8Array())
@@ -22,7 +22,7 @@ Deno.test("upstreams: keys are sealed, shown as set, and kept while their host s
   );
   assert.equal(stored.includes("sk-one"), false);
   const headers = await change(world, { upstreams: { main: { headers: { "x-team": "a" } } } });
-  assert.equal(headers.body.project.upstreams.main.apiKey, "set", "the key stays");
+  assert.deepEqual(headers.body.project.upstreams.main.apiKey, { set: true }, "the key stays");
   assert.equal(headers.body.project.upstreams.spare.provider, "openrouter", "the others stay");
   const moved = await change(world, { upstreams: { main: { url: "https://two.test/v1" } } });
   assert.equal(moved.body.project.upstreams.main.apiKey, null, "another host never gets it");

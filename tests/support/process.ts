@@ -91,7 +91,7 @@ export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
     args: started.args,
     cwd: folder,
     clearEnv: true,
-    env: { PORT: "0", HTTP_UPGRADE: "refuse", ...Object.fromEntries(kept), ...given },
+    env: { PORT: "0", ...Object.fromEntries(kept), ...given },
     stdout: "piped",
     stderr: "piped",
   }).spawn();
