@@ -44,6 +44,8 @@ import { createDeviceCookies } from "./wallets/device_cookies.ts";
 import type { MoneyRecorder } from "./ledger/record.ts";
 import { createRequestLog } from "./requests/request_log.ts";
 import { alertRoutes } from "./alerts/routes.ts";
+import { createConfirmations } from "./alerts/confirmations.ts";
+import { confirmRoutes } from "./alerts/confirm_routes.tsx";
 import { createAlerts } from "./alerts/alerts.ts";
 import { requestRoutes } from "./requests/routes.ts";
 import { type Conversion, createConversion } from "./paywall/conversion.ts";
@@ -67,6 +69,7 @@ import {
   type EmitEvents,
 } from "./projects/commit_with_events.ts";
 import { createAuth } from "./projects/auth.ts";
+import { createRefusedKeys } from "./projects/refused_keys.ts";
 import { createProjectCache, type ProjectCache } from "./projects/project_cache.ts";
 import { createAdminGuard } from "./projects/admin_guard.ts";
 import { projectRoutes } from "./projects/routes.ts";
@@ -139,10 +142,12 @@ async function openServices(outside: Deps) {
   const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
   const requestLog = createRequestLog(deps);
   const refusalReports = createRefusalReports(deps, emit);
+  const refusedKeys = createRefusedKeys(deps);
   const erasers = createErasers(deps, { projectCache, refusalReports, requestLog });
   const conversion = createConversion(deps);
   const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
   outboxNotifier.listen(webhooks.dispatcher.wake);
+  const confirmations = await createConfirmations({ deps, admin, projectCache, secrets });
   return {
     deps,
     secrets,
@@ -158,10 +163,12 @@ async function openServices(outside: Deps) {
     conversion,
     forget: createForget(deps, { queue: ledger.queue, erasers }),
     ...createOffers({ links, emit }),
-    adminGuard: createAdminGuard(deps.config, auth),
+    refusedKeys,
+    adminGuard: createAdminGuard(deps.config, auth, refusedKeys),
     ...webhooks,
     connectStripe: createConnectStripe(deps, admin),
-    alerts: createAlerts({ deps, subscriptions: webhooks.subscriptions, commit }),
+    confirmations,
+    alerts: createAlerts({ deps, subscriptions: webhooks.subscriptions, commit, confirmations }),
     ...openPricing(deps),
     holdSweep: createHoldSweep(deps, ledger.queue),
     ...openFleet(deps, { ...ledger, ...webhooks, refusalReports }),
@@ -206,6 +213,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     summaries: summaryRoutes(services),
     requests: requestRoutes(services),
     alerts: alertRoutes(services),
+    confirm: confirmRoutes(services),
     exports: exportRoutes(services),
     backup: backupRoutes(services),
     docs: docsRoutes({ deps: { config, guides }, operations: apiDoc }),
@@ -225,9 +233,10 @@ function createUpkeep(
   sweepers: readonly { sweep(): Promise<void> }[],
 ): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
   const { topUsers, refusalReports, requestLog, catalogueRefresh, secrets } = services;
-  const { projectCache, fleet, holdSweep } = services;
+  const { projectCache, fleet, holdSweep, refusedKeys } = services;
   const { load: loadCatalogue } = catalogueRefresh;
-  const flushCounters = () => topUsers.flush().then(() => deps.committer.flush());
+  const flushCounters = () =>
+    topUsers.flush().then(refusedKeys.flush).then(() => deps.committer.flush());
   const lease = createLease(deps, "sweep");
   const sweepAll = createSweep(deps, sweepers);
   return {

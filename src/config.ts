@@ -30,7 +30,8 @@ const wholeNumber = (min: number, max: number) =>
   z.string().regex(/^\d{1,12}$/, { error: "must be a whole number" }).transform(Number)
     .refine((value) => value >= min && value <= max, { error: `must be from ${min} to ${max}` });
 
-const secretsKeys = z.string().transform((text) => text.split(",").map((key) => key.trim()))
+/** `SECRETS_KEY`: one key, or several, of which the first one encrypts and signs. */
+export const secretsKeys = z.string().transform((text) => text.split(",").map((key) => key.trim()))
   .refine((keys) => keys.every((key) => base64Length(key) === 32), {
     error: "must be 32 bytes in base64, or several of those separated by commas",
   });

@@ -44,6 +44,7 @@ import type { webhookRoutes } from "./webhooks/routes.ts";
 import type { walletRoutes } from "./wallets/routes.tsx";
 import type { catalogueRoutes } from "./pricing/routes.ts";
 import type { alertRoutes } from "./alerts/routes.ts";
+import type { confirmRoutes } from "./alerts/confirm_routes.tsx";
 import type { requestRoutes } from "./requests/routes.ts";
 import type { summaryRoutes } from "./summaries/routes.ts";
 import type { Route, Routes } from "./mount.ts";
@@ -64,6 +65,7 @@ export interface RouteHandlers {
   summaries: ReturnType<typeof summaryRoutes>;
   requests: ReturnType<typeof requestRoutes>;
   alerts: ReturnType<typeof alertRoutes>;
+  confirm: ReturnType<typeof confirmRoutes>;
   catalogue: ReturnType<typeof catalogueRoutes>;
   exports: ReturnType<typeof exportRoutes>;
   backup: ReturnType<typeof backupRoutes>;
@@ -322,7 +324,7 @@ function stripeRouteMap({ stripe }: RouteHandlers): Routes {
 
 /** Public paths: people's links, documentation and probes. */
 function publicRoutes(
-  { paywall, wallets, docs, guides, assets, home, health, metrics }: RouteHandlers,
+  { paywall, wallets, confirm, docs, guides, assets, home, health, metrics }: RouteHandlers,
 ): Routes {
   const secretParams = ["token"];
   const topUp: Route = {
@@ -344,6 +346,12 @@ function publicRoutes(
     // Links of older versions.
     "/topup/:token": topUp,
     "/authorize/:token": authorize,
+    "/alerts/confirm/:token": {
+      secretParams,
+      anonymousBody,
+      GET: confirm.show,
+      POST: confirm.confirm,
+    },
     "/wallet": { anonymousBody, GET: wallets.showWallet, POST: wallets.changeWallet },
     "/wallet/passkeys/options": { anonymousBody, POST: wallets.passkeyOptions },
     "/wallet/passkeys": { anonymousBody, POST: wallets.addPasskey },

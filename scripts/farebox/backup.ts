@@ -25,9 +25,9 @@ export function addBackup(program: Command, open: () => Context): void {
       const output = await openOutput(out);
       const { sha256 } = await output.fill(async () => {
         const response = await context.api.raw("/v1/admin/backup", { timeoutMs: copyMs });
-        const seal = await receive(response, context, (piece) => output.write(piece));
+        const { sum } = await receive(response, context, (piece) => output.write(piece));
         if (!output.isStdout) checkDatabase(output.partPath, "The response");
-        return seal;
+        return sum;
       });
       const ms = Math.round(performance.now() - startedAt);
       const told = `${megabytes(output.bytes)} in ${(ms / 1000).toFixed(1)} s`;

@@ -1,6 +1,14 @@
 import { DatabaseSync } from "node:sqlite";
-import { decodeSeal, type Seal, sealBytes, Sealing } from "../../src/backup/seal.ts";
+import {
+  decodeSeal,
+  isWhole,
+  type Seal,
+  sealBytes,
+  type SealedSum,
+  Sealing,
+} from "../../src/backup/seal.ts";
 import { refused } from "./failure.ts";
+import { foreignSchema } from "./kv_schema.ts";
 
 /** Separates a backup's bytes from the seal at their end, chunk by chunk. */
 export class SealReader {
@@ -20,34 +28,37 @@ export class SealReader {
   }
 
   /**
-   * Returns the seal, once everything has been added. Throws `Failure` where it is missing or does
-   * not match.
+   * Returns the seal and the sum of what is before it, once everything has been added. Throws
+   * `Failure` where the seal is missing or does not match.
    */
-  end(name: string): Seal {
+  end(name: string): { seal: Seal; sum: SealedSum } {
     const said = decodeSeal(this.#tail);
     if (!said) {
       throw refused(`${name} is not a backup, or not a complete one: its last line is missing.`);
     }
     const found = this.#sealing.end();
-    if (found.bytes === said.bytes && found.sha256 === said.sha256) return said;
+    if (isWhole(said, found)) return { seal: said, sum: found };
     throw refused(
       `${name} is damaged: it has ${found.bytes} bytes with the SHA-256 ${found.sha256}, ` +
-        `but was created with ${said.bytes} and ${said.sha256}.`,
+        `but was created with ${said.bytes} and ${said.sha256}${said.proof === null ? "" : "…"}.`,
     );
   }
 }
 
-/** Has SQLite check every page. Throws `Failure` when it is not a sound Farebox database. */
+/**
+ * Compares its schema with Deno KV's, and has SQLite check every page. Throws `Failure` when it is
+ * not a sound Farebox database.
+ */
 export function checkDatabase(path: string, name: string): void {
   let faults: string[];
   try {
     using database = new DatabaseSync(path, { readOnly: true });
-    faults = database.prepare("PRAGMA integrity_check").all().map((row) =>
-      String(Object.values(row))
-    );
-    if (faults[0] === "ok") {
-      database.prepare("SELECT k, v FROM kv LIMIT 1").get();
-      return;
+    faults = foreignSchema(database).map((foreign) => `it has ${foreign}`);
+    if (faults.length === 0) {
+      faults = database.prepare("PRAGMA integrity_check").all().map((row) =>
+        String(Object.values(row))
+      );
+      if (faults[0] === "ok") return;
     }
   } catch (error) {
     faults = [error instanceof Error ? error.message : String(error)];

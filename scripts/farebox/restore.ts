@@ -1,15 +1,22 @@
 import { existsSync } from "node:fs";
+import { basename } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Command } from "commander";
 import { kvPathFault } from "../../src/base/kv_path.ts";
+import { isProven, type Seal } from "../../src/backup/seal.ts";
+import { createIds } from "../../src/base/ids.ts";
+import type { Secret } from "../../src/base/secret.ts";
 import { isDatabaseFile } from "../../src/config.ts";
+import { type AuditActor, auditRow } from "../../src/projects/audit.ts";
+import { denoKv } from "../../src/platform/deno_kv.ts";
+import { emptyWrite } from "../../src/store/kv.ts";
 import { lockDatabase } from "../../src/platform/database_lock.ts";
 import { restrictDatabase } from "../../src/platform/database_files.ts";
 import { checkDatabase, SealReader } from "./backup_file.ts";
 import { type Given, openTerminal, type Terminal } from "./context.ts";
-import { refused } from "./failure.ts";
+import { type Failure, refused } from "./failure.ts";
 import { createFile, syncFolder, writeAll } from "./output_file.ts";
-import { openEnvironment } from "./settings.ts";
+import { openEnvironment, readSecretsKeys } from "./settings.ts";
 
 const notes = `
 Stop the service first, and run this as its user; it needs no network. The current database is kept
@@ -26,21 +33,25 @@ export function addRestore(program: Command): void {
       const lookup = openEnvironment();
       const path = options.kvPath ?? lookup("KV_PATH") ?? "data/farebox.kv";
       const terminal = openTerminal(program.opts<Given>());
-      const kept = await restore({ file, path }, terminal);
+      const keys = readSecretsKeys(lookup);
+      const { kept, isProven } = await restore({ file, path, keys }, terminal);
       const beside = kept === null ? "" : `\nThe previous database is ${kept}.`;
       terminal.print(
-        { restored: path, from: file, kept },
+        { restored: path, from: file, kept, proven: isProven },
         `${path} is restored from ${file}.${beside}\n` +
           "Next: start the service, then verify it with 'deno task farebox verify'.",
       );
     });
 }
 
-/** Restores the backup; returns where the previous database is now, if there was one. */
+/**
+ * Restores the backup; returns where the previous database is now, if there was one, and whether a
+ * key of `SECRETS_KEY` has proven that the backup is unchanged.
+ */
 async function restore(
-  { file, path: named }: { file: string; path: string },
+  { file, path: named, keys }: { file: string; path: string; keys: readonly Secret[] },
   { confirm, note }: Terminal,
-): Promise<string | null> {
+): Promise<{ kept: string | null; isProven: boolean }> {
   // A URL may contain a password, which is not repeated.
   if (!isDatabaseFile(named) || kvPathFault(named) !== null) {
     throw refused(
@@ -54,9 +65,12 @@ async function restore(
   }
   const ready = `${path}.restoring`;
   try {
-    await copyChecked(file, ready);
+    const { seal, sum } = await copyChecked(file, ready);
+    const proven = isProven(seal, sum, keys);
+    if (!proven && seal.proof !== null && keys.length > 0) throw notProven(file);
     checkDatabase(ready, file);
-    note(`${file} is complete.`);
+    note(`${file} is complete${proven ? ", and as the service made it" : ""}.`);
+    if (!proven) note(unproven(seal));
     const old = existsSync(path) || existsSync(`${path}-wal`);
     if (old) await confirm(`Replace the database ${path}? It is kept beside the new one.`);
     if (existsSync(path)) await giveSameOwner(path, ready);
@@ -64,10 +78,40 @@ async function restore(
     restrictDatabase(path);
     await Deno.rename(ready, path);
     await syncFolder(path);
-    return kept;
+    await recordRestore(path, file).catch((error) =>
+      note(`The audit trail does not record this restore: ${error.message}`)
+    );
+    return { kept, isProven: proven };
   } finally {
     await removeIfThere(ready);
   }
+}
+
+function notProven(file: string): Failure {
+  return refused(
+    `${file} was changed after it was made, or was made with another SECRETS_KEY. Nothing was ` +
+      "changed here. With the SECRETS_KEY of its time, alone or in a list with others, it can be " +
+      "restored; to restore it unproven, run this without SECRETS_KEY.",
+  );
+}
+
+/** What is not known about a backup that no key has proven. */
+function unproven({ proof }: Seal): string {
+  const why = proof === null
+    ? "It was made by version 0.9.0, or without SECRETS_KEY, and so contains no proof"
+    : "SECRETS_KEY is not set here";
+  return `${why}: it is not damaged, but that nobody has changed it is not proven.`;
+}
+
+/** Adds a row to the instance's audit trail in the restored database. */
+async function recordRestore(path: string, file: string): Promise<void> {
+  using database = await Deno.openKv(path);
+  const deps = { id: createIds(Date.now, Math.random), clock: { now: Date.now } };
+  const by: AuditActor = { actor: { type: "operator", id: "operator" }, via: "command" };
+  const detail = { file: basename(file) };
+  const deed = { by, action: "backup.restored", target: "all", detail } as const;
+  const row = auditRow(deps, null, deed);
+  await denoKv(database).atomic({ ...emptyWrite(), sets: [row] });
 }
 
 function lock(path: string): string | null {
@@ -78,8 +122,8 @@ function lock(path: string): string | null {
   }
 }
 
-/** Copies the backup without its seal, verifying it on the way. */
-async function copyChecked(from: string, to: string): Promise<void> {
+/** Copies the backup without its seal, which it returns, verifying it on the way. */
+async function copyChecked(from: string, to: string): Promise<ReturnType<SealReader["end"]>> {
   const source = await Deno.open(from).catch((error) => {
     throw refused(`${from} cannot be read: ${error.message}`);
   });
@@ -91,8 +135,9 @@ async function copyChecked(from: string, to: string): Promise<void> {
   for await (const piece of source.readable) {
     await writeAll(target, seal.add(piece), to);
   }
-  seal.end(from);
+  const ended = seal.end(from);
   await target.sync();
+  return ended;
 }
 
 /** The owner of the previous database, as whom the service runs, owns the new one. */

@@ -1,5 +1,7 @@
 import { readEnvFile } from "../../src/platform/env_file.ts";
 import { devAdminKey, devAdminKeyPath, devKvPath } from "../../src/base/dev_keys.ts";
+import { Secret } from "../../src/base/secret.ts";
+import { secretsKeys } from "../../src/config.ts";
 import { usage } from "./failure.ts";
 
 /** The service's URL, and the operator's key. */
@@ -57,6 +59,13 @@ function devKey(): string {
 /** A service on this machine may be in development. */
 function isThisMachine(url: string): boolean {
   return /^(localhost|127\.0\.0\.1|\[::1\])$/.test(new URL(url).hostname);
+}
+
+/** Reads the keys of `SECRETS_KEY`; none where it is not set. Throws for what cannot be one. */
+export function readSecretsKeys(lookup: Lookup): Secret[] {
+  const keys = secretsKeys.optional().safeParse(lookup("SECRETS_KEY"));
+  if (!keys.success) throw usage(`SECRETS_KEY ${keys.error.issues[0]?.message}`);
+  return (keys.data ?? []).map((key) => new Secret(key));
 }
 
 /** The URL may contain a password, so that an error repeats no part of it. */

@@ -36,6 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "config",
     "deps",
     "base",
+    "pages",
     "store",
     "summaries",
     "projects",

@@ -42,6 +42,8 @@ export interface Alert extends Finding {
 export interface AlertState {
   alerts: readonly Alert[];
   mail: MailState;
+  /** When addresses were sent their link, in milliseconds since 1970. */
+  asked?: Readonly<Record<string, number>>;
 }
 
 /** How the e-mails of a project went. Times in milliseconds since 1970. */

@@ -1,6 +1,8 @@
 import { ApiError, badRequest, errorFields } from "../base/errors.ts";
 import { fromBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
+import { type AuditActor, recordDeed } from "../projects/audit.ts";
+import { confirmedEmails } from "../projects/alert_emails.ts";
 import { noAlerts } from "../projects/alerts_schema.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { Project } from "../projects/schema.ts";
@@ -17,6 +19,7 @@ import {
   type MailState,
 } from "./alert.ts";
 import { alertEvents, evaluate } from "./evaluate.ts";
+import { type Confirmations, mailNotConfigured, messageOf } from "./confirmations.ts";
 import { findConditions, type FindServices, isWatched } from "./find.ts";
 import { alertMail, sampleMail } from "./mail.tsx";
 
@@ -30,7 +33,7 @@ export interface Alerts {
   /** A project's alerts. */
   read(projectId: string): Promise<AlertState>;
   /** Sends an e-mail to the addresses of a project. Throws 400, or 502 with the server's reason. */
-  sendSample(project: Project): Promise<void>;
+  sendSample(project: Project, by: AuditActor): Promise<void>;
 }
 
 const minuteMs = 60_000;
@@ -41,7 +44,6 @@ const mailEveryMs = 15 * minuteMs;
 const mailRetryMs = { first: minuteMs, most: 60 * minuteMs };
 /** An alert that fired and was resolved before an e-mail went out is told for so long. */
 const oldNewsMs = 2 * 60 * minuteMs;
-const errorCharsMax = 200;
 const samplesMax = 1_000;
 
 interface AlertServices extends Omit<FindServices, "deps"> {
@@ -50,11 +52,12 @@ interface AlertServices extends Omit<FindServices, "deps"> {
     "kv" | "committer" | "clock" | "id" | "log" | "config" | "sendMail" | "randomBytes"
   >;
   commit: CommitWithEvents;
+  confirmations: Pick<Confirmations, "sendDue">;
 }
 
 /** Creates the alerts of all projects. */
 export function createAlerts(services: AlertServices): Alerts {
-  const { deps, commit } = services;
+  const { deps, commit, confirmations } = services;
   const { kv, clock, id: makeId, log } = deps;
   const rounds = createRounds(kv, projectsPrefix, projectsPerSweep);
   let roundAt = -Infinity;
@@ -116,7 +119,7 @@ export function createAlerts(services: AlertServices): Alerts {
 
   async function mail(project: Project, state: AlertState): Promise<void> {
     const { sendMail, config: { baseUrl } } = deps;
-    const to = (project.alerts ?? noAlerts).emails;
+    const to = confirmedEmails(project);
     const news = untold(state, clock.now());
     if (!sendMail || to.length === 0 || news.length === 0) return;
     if (clock.now() < state.mail.nextAt) return;
@@ -128,7 +131,8 @@ export function createAlerts(services: AlertServices): Alerts {
       log("warn", "alert_mail_failed", { project: project.id, ...errorFields(cause) });
     }
     const told = new Map(news.map(({ id, resolvedAt }) => [id, resolvedAt]));
-    await recordMail(project.id, ({ alerts, mail }) => ({
+    await recordMail(project.id, ({ alerts, mail, ...rest }) => ({
+      ...rest,
       alerts: error === null ? alerts.map((alert) => marked(alert, told)) : alerts,
       mail: afterMail(mail, error, clock.now()),
     }));
@@ -137,10 +141,12 @@ export function createAlerts(services: AlertServices): Alerts {
   return {
     async sweep() {
       const due: [Project, AlertState][] = [];
+      const asking: Project[] = [];
       const projects = await nextProjects();
       const rows = await kv.getMany(projects.map(({ id }) => alertsKey(id)));
       for (const [at, project] of projects.entries()) {
         const settings = project.alerts ?? noAlerts;
+        if (project.status === "active") asking.push(project);
         const isIdle = !rows[at]?.value && !alertRules.some((rule) => isWatched(settings, rule));
         if (isIdle || project.status === "archived") continue;
         await check(project.id).then((state) => due.push([project, state])).catch((error) =>
@@ -149,6 +155,7 @@ export function createAlerts(services: AlertServices): Alerts {
       }
       // A mail server that is slow must not delay the other sweeps.
       mailing ??= (async () => {
+        for (const project of asking) await confirmations.sendDue(project);
         for (const [project, state] of due) await mail(project, state);
       })().catch((error) => log("warn", "alert_mail_not_recorded", errorFields(error)))
         .finally(() => mailing = null);
@@ -156,15 +163,16 @@ export function createAlerts(services: AlertServices): Alerts {
     async read(projectId) {
       return decodeAlerts((await kv.get(alertsKey(projectId))).value);
     },
-    async sendSample(project) {
+    async sendSample(project, by) {
       const { sendMail, config: { baseUrl } } = deps;
-      const to = (project.alerts ?? noAlerts).emails;
-      if (to.length === 0) {
+      const to = confirmedEmails(project);
+      if ((project.alerts ?? noAlerts).emails.length === 0) {
         throw badRequest("alerts.emails", "The project's alerts name no e-mail address.");
       }
-      if (!sendMail) {
-        const message = "This server sends no e-mail: SMTP_URL and SMTP_FROM are not set.";
-        throw badRequest(null, message, "mail_not_configured");
+      if (!sendMail) throw mailNotConfigured();
+      if (to.length === 0) {
+        const message = "No e-mail address of the project's alerts is confirmed yet.";
+        throw badRequest("alerts.emails", message, "address_not_confirmed");
       }
       const sampledAt = samples.get(project.id) ?? -Infinity;
       if (clock.elapsed() - sampledAt < minuteMs) {
@@ -179,6 +187,7 @@ export function createAlerts(services: AlertServices): Alerts {
         const message = `The mail server did not accept the e-mail: ${messageOf(cause)}`;
         throw new ApiError(502, { message, code: "mail_failed", cause });
       }
+      await recordDeed(deps, project.id, { by, action: "alerts.tested", target: project.id });
     },
   };
 }
@@ -204,8 +213,4 @@ function afterMail(mail: MailState, error: string | null, now: number): MailStat
   }
   const waitMs = Math.min(mailRetryMs.most, mailRetryMs.first * 2 ** Math.min(mail.failures, 10));
   return { ...mail, nextAt: now + waitMs, failures: mail.failures + 1, error };
-}
-
-function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, errorCharsMax);
 }

@@ -18,7 +18,14 @@ const example = {
     model: "gpt-4o-mini",
     user: null,
   }],
-  mail: { isConfigured: true, sentAt: "2026-01-31T09:30:02.000Z", error: null },
+  mail: {
+    isConfigured: true,
+    sentAt: "2026-01-31T09:30:02.000Z",
+    error: null,
+    addresses: [
+      { email: "owner@my.app", confirmed: true, askedAt: "2026-01-02T08:00:00.000Z" },
+    ],
+  },
 };
 
 const listAlerts: EndpointDoc = {
@@ -37,7 +44,8 @@ const testAlerts: EndpointDoc = {
   access: "operator",
   operationId: "sendTestEmail",
   summary: "Send a test e-mail",
-  description: "Sends an e-mail to the addresses of the project's setting `alerts.emails`.",
+  description:
+    "Sends an e-mail to the confirmed addresses of the project's setting `alerts.emails`.",
   path,
   answers: {
     200: responseDocs("The mail server accepted it.", z.object({ sent: z.literal(true) }), {
@@ -46,6 +54,7 @@ const testAlerts: EndpointDoc = {
   },
   errors: [
     { status: 400, code: "invalid_value", when: "The project's alerts name no address." },
+    { status: 400, code: "address_not_confirmed", when: "None of the addresses is confirmed." },
     { status: 400, code: "mail_not_configured", when: "`SMTP_URL` is not set." },
     { status: 400, code: "mail_too_often", when: "The last one was sent within a minute." },
     { status: 502, code: "mail_failed", when: "The mail server did not accept the e-mail." },

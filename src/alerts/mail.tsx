@@ -50,6 +50,37 @@ export function sampleMail({ project, baseUrl, to }: MailFacts, id: string): Mai
   return { id, to, subject: `${project.name}: test of alerts`, text: `${text}\n\n${href}`, html };
 }
 
+/**
+ * Returns the e-mail with the link that confirms an address. It contains nothing that a project's
+ * owner has written: it may be sent to strangers.
+ */
+export function confirmationMail(
+  { baseUrl, to, url }: Pick<MailFacts, "baseUrl" | "to"> & { url: string },
+  id: string,
+): Mail {
+  const { host } = new URL(baseUrl);
+  const title = "Confirm your e-mail address";
+  const says = `Somebody asks ${host} to send alerts of a project to this address.`;
+  const otherwise = "If that was not you, do nothing: you get no alerts then.";
+  const html = String(
+    <html lang="en">
+      <body style={style.body}>
+        <div style={style.card}>
+          <h1 style={style.title}>{title}</h1>
+          <p>{says}</p>
+          <p>
+            <a style={style.link} href={url}>Confirm the address</a>, within seven days.
+          </p>
+          <p style={style.quiet}>{otherwise}</p>
+        </div>
+      </body>
+    </html>,
+  );
+  const text =
+    `${says}\n\nTo confirm the address, open this within seven days:\n${url}\n\n${otherwise}`;
+  return { id, to, subject: `${host}: confirm your e-mail address`, text, html };
+}
+
 interface Line {
   title: string;
   text: string;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idOf, time } from "../base/fields.ts";
+import type { Project } from "../projects/schema.ts";
 import { type Alert, alertRules, type AlertState } from "./alert.ts";
 
 const alertSchema = z.object({
@@ -25,16 +26,47 @@ export const alertsViewSchema = z.object({
     error: z.string().nullable().meta({
       description: "Why the last attempt failed; it is repeated.",
     }),
+    addresses: z.array(z.object({
+      email: z.string(),
+      confirmed: z.boolean().meta({
+        description: "Whether its owner has opened the link that it was sent. If not, it gets no " +
+          "alerts.",
+      }),
+      askedAt: time.nullable().meta({ description: "When it was last sent the link." }),
+    })).meta({ description: "The addresses of the setting `alerts.emails`." }),
   }),
 });
 
 /** Returns a project's alerts as the API shows them. */
 export function viewAlerts(
-  { alerts, mail: { sentAt, error } }: AlertState,
-  { isConfigured }: { isConfigured: boolean },
+  state: AlertState,
+  { isConfigured, project }: { isConfigured: boolean; project: Project },
 ): z.output<typeof alertsViewSchema> {
-  const sent = sentAt === null ? null : new Date(sentAt).toISOString();
-  return { alerts: alerts.map(viewAlert), mail: { isConfigured, sentAt: sent, error } };
+  const { alerts, mail: { sentAt, error } } = state;
+  const addresses = addressesOf(state, project).map(({ askedAt, ...rest }) => ({
+    ...rest,
+    askedAt: isoOf(askedAt),
+  }));
+  return {
+    alerts: alerts.map(viewAlert),
+    mail: { isConfigured, sentAt: isoOf(sentAt), error, addresses },
+  };
+}
+
+/** A project's addresses for alerts: whether they are confirmed, and when they were asked. */
+export function addressesOf(
+  { asked = {} }: AlertState,
+  { alerts, unconfirmedEmails = [] }: Project,
+): { email: string; confirmed: boolean; askedAt: number | null }[] {
+  return (alerts?.emails ?? []).map((email) => ({
+    email,
+    confirmed: !unconfirmedEmails.includes(email),
+    askedAt: asked[email] ?? null,
+  }));
+}
+
+function isoOf(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
 }
 
 function viewAlert({ id, rule, summary, firedAt, resolvedAt, about }: Alert) {

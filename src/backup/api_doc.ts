@@ -12,8 +12,8 @@ export const backupApiDoc: EndpointDocs = {
       summary: "Create a backup",
       description:
         "The whole database at one moment, taken while the service runs, and a last line " +
-        "with its length and SHA-256. `deno task farebox backup` verifies it, and " +
-        "`deno task farebox restore` restores it.",
+        "with its length, its SHA-256 and, where `SECRETS_KEY` is set, a proof by that key. " +
+        "`deno task farebox backup` verifies it, and `deno task farebox restore` restores it.",
       answers: {
         200: {
           description: "The backup.",

@@ -2,6 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import type { Config } from "../config.ts";
 import type { Deps, Snapshot } from "../deps.ts";
 import type { AdminGuard } from "../projects/admin_guard.ts";
+import { byOperator, recordDeed } from "../projects/audit.ts";
 import { sealBytes } from "./seal.ts";
 import { sealedStream } from "./stream.ts";
 
@@ -23,9 +24,17 @@ export function backupRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: Adm
   }
 
   return {
-    backup: adminGuard(async ({ requestId }) => {
+    backup: adminGuard(async ({ requestId, address }) => {
       const taken = await snapshot();
-      const body = sealedStream(taken, clock, (sent, error) => {
+      const detail = { bytes: taken.bytes };
+      const by = byOperator("api", address());
+      await recordDeed(deps, null, { by, action: "backup.created", target: "all", detail })
+        .catch((error) => {
+          isRunning = false;
+          taken.stream.cancel(error).catch(() => {});
+          throw error;
+        });
+      const body = sealedStream(taken, deps, (sent, error) => {
         isRunning = false;
         const fields = { requestId, bytes: taken.bytes, sent };
         if (error === undefined) log("info", "backup_sent", fields);

@@ -1,9 +1,15 @@
 import type { Clock } from "../base/clock.ts";
+import type { Config } from "../config.ts";
 import type { Snapshot } from "../deps.ts";
 import { encodeSeal, Sealing } from "./seal.ts";
 
 /** A reader that stops for this long is gone, in ms: its copy occupies the disk. */
 const idleMsMax = 5 * 60_000;
+
+interface SealedStreamDeps {
+  clock: Pick<Clock, "after">;
+  config: Pick<Config, "secretsKeys">;
+}
 
 /**
  * Streams the snapshot and then its seal, at the reader's pace. Calls `onEnd` once, however it
@@ -11,7 +17,7 @@ const idleMsMax = 5 * 60_000;
  */
 export function sealedStream(
   { stream }: Snapshot,
-  clock: Pick<Clock, "after">,
+  { clock, config: { secretsKeys } }: SealedStreamDeps,
   onEnd: (sent: number, error?: unknown) => void,
 ): ReadableStream<Uint8Array> {
   const reader = stream.getReader();
@@ -35,7 +41,7 @@ export function sealedStream(
       try {
         const { done, value } = await reader.read();
         if (done) {
-          controller.enqueue(encodeSeal(sealing.end()));
+          controller.enqueue(encodeSeal(sealing.end(), secretsKeys));
           controller.close();
           return end();
         }

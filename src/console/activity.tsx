@@ -1,5 +1,4 @@
 /** @jsxImportSource @hono/hono/jsx */
-import type { Handler } from "../base/handler.ts";
 import { fromDecimal } from "../base/money.ts";
 import {
   activitiesAsCsv,
@@ -11,7 +10,7 @@ import { EmptyState, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.ts
 import type { ConsoleDeps } from "./console_deps.ts";
 import { kindLabels } from "./kind_labels.ts";
 import { csvResponse } from "./csv.ts";
-import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import type { ConsoleGuard, GuardedHandler, ProjectVisit } from "./guard.tsx";
 import { UnbookedPayments } from "./unbooked.tsx";
 import { unbookedOfProject } from "../payments/unbooked.ts";
 import { readKind } from "./user_activity.tsx";
@@ -24,8 +23,8 @@ const csvMax = 10_000;
 
 /** Every movement of money of a project's users, and the same as CSV. */
 export function activityPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
-  list: Handler;
-  csv: Handler;
+  list: GuardedHandler;
+  csv: GuardedHandler;
 } {
   function read({ project, incoming: { query } }: ProjectVisit, limit: number) {
     const kind = readKind(query("kind"));

@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Child } from "@hono/hono/jsx";
 import { type Alert, alertPath, type AlertState, ruleTitles } from "../alerts/alert.ts";
+import { addressesOf } from "../alerts/view.ts";
 import { type AlertSettings, noAlerts } from "../projects/alerts_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { FormCheckbox, FormError, FormField, FormSection, Hidden } from "../pages/form_parts.tsx";
@@ -49,13 +50,26 @@ export function alertPages(guard: ConsoleGuard, services: ConsoleDeps) {
         labels,
       );
     }),
-    test: guard.project(async (visit) => {
-      const { project, here, go } = visit;
+    confirm: guard.project(async (visit) => {
+      const { project, session, here, go } = visit;
+      const email = (await visit.form()).get("email") ?? "";
       const values = valuesOf(project.alerts ?? noAlerts);
       const seen = fingerprintOf(part, project);
       return await orShowFormAgain(
         async () => {
-          await services.alerts.sendSample(project);
+          await services.confirmations.sendAgain(project, email, session.by);
+          return go(here(section), "link-sent");
+        },
+        (problem) => page(visit, { values: (name) => values[name] ?? "", seen, problem }),
+      );
+    }),
+    test: guard.project(async (visit) => {
+      const { project, session, here, go } = visit;
+      const values = valuesOf(project.alerts ?? noAlerts);
+      const seen = fingerprintOf(part, project);
+      return await orShowFormAgain(
+        async () => {
+          await services.alerts.sendSample(project, session.by);
           return go(here(section), "mail-sent");
         },
         (problem) => page(visit, { values: (name) => values[name] ?? "", seen, problem }),
@@ -157,12 +171,16 @@ function AlertsPage(view: AlertsView) {
               {values("emails")}
             </textarea>
             <span class="hint" id="emails-hint">
-              At most 10, separated by spaces or lines.
+              At most 10, separated by spaces or lines. A new address gets a link first, and no
+              alerts until it is opened.
             </span>
           </div>
         </FormSection>
         <button type="submit" class="primary">Save</button>
       </form>
+      {hasAddress
+        ? <Addresses {...{ state, project, mails }} action={here(`${section}/confirm`)} />
+        : null}
       {mails && hasAddress ? <MailStatus state={state} action={here(`${section}/test`)} /> : null}
     </>
   );
@@ -240,6 +258,34 @@ function Conditions({ values, project }: { values: Values; project: Project }) {
         </FormSection>
       )}
     </>
+  );
+}
+
+function Addresses({ state, project, mails, action }: {
+  state: AlertState;
+  project: Project;
+  mails: boolean;
+  action: string;
+}) {
+  return (
+    <Table
+      caption="E-mail addresses"
+      columns={[{ title: "Address", lead: true }, "State", "Link sent", ""]}
+      rows={addressesOf(state, project).map(({ email, confirmed, askedAt }) => [
+        <bdi>{email}</bdi>,
+        confirmed
+          ? <Badge tone="good">confirmed</Badge>
+          : <Badge tone="late">waiting for its owner</Badge>,
+        askedAt === null ? "–" : <TimeCell at={askedAt} />,
+        confirmed || !mails ? null : (
+          <form method="post" action={action}>
+            <Hidden fields={{ email }} />
+            <button type="submit" class="small">Send again</button>
+          </form>
+        ),
+      ])}
+      empty=""
+    />
   );
 }
 

@@ -1,16 +1,14 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Deps } from "../deps.ts";
 import { FormError, FormField } from "../pages/form_parts.tsx";
-import type { ConsoleVisit } from "./guard.tsx";
-import type { Fleet } from "../fleet/fleet.ts";
-import type { ConsoleSessions } from "./session.ts";
+import { type ConsoleVisit, isMultipart } from "./guard.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 import { createSignInThrottle } from "./sign_in_throttle.ts";
 
 /**
- * Asks for the key again before an action that gives access, moves users' payments, or cannot be
- * undone: a browser that was left open, or a stolen cookie, must not suffice. Null when the key was
- * entered within the last minutes, or comes with this form, from which it is then removed. Else the
- * response is a page that sends the same form with the key.
+ * Asks for the key again, for what a browser that was left open, or a stolen cookie, must not
+ * suffice for. Null when the key was entered within the last minutes, or comes with this form, from
+ * which it is then removed. Else the response is a page that sends the same form with the key.
  */
 export type AskForKey = (visit: ConsoleVisit, form: URLSearchParams) => Promise<Response | null>;
 
@@ -19,7 +17,7 @@ const field = "sessionKey";
 /** Creates the question for the key of a session. */
 export function createAskForKey(
   { clock }: Pick<Deps, "clock">,
-  { sessions, fleet }: { sessions: ConsoleSessions; fleet: Pick<Fleet, "join"> },
+  { sessions, fleet, refusedKeys }: Pick<ConsoleDeps, "sessions" | "fleet" | "refusedKeys">,
 ): AskForKey {
   const attempts = createSignInThrottle(clock);
   fleet.join("confirmations", attempts.part);
@@ -30,29 +28,38 @@ export function createAskForKey(
     if (session.isConfirmed) return null;
     if (key && await sessions.confirm(incoming.request, session, key)) return null;
     const isWrong = key !== undefined;
+    if (isWrong) {
+      const { by, projectId } = session;
+      await refusedKeys.note({ action: "console.key_refused", by, projectId });
+    }
     const waitMs = isWrong ? attempts.take(incoming.address()) : 0;
     const wait = `Too many attempts. Try again in ${Math.ceil(waitMs / 1000)} seconds.`;
     const wrong = waitMs > 0 ? wait : "This is not the key that you are signed in with.";
     const problem = isWrong ? wrong : null;
     const status = waitMs > 0 ? 429 : 401;
-    const action = visit.at(incoming.path.slice("/console".length));
-    const question = <Question {...{ fields: [...form], action, problem }} />;
+    const { search } = new URL(incoming.request.url);
+    const action = visit.at(incoming.path.slice("/console".length)) + search;
+    const inParts = isMultipart(incoming.request);
+    const question = <Question {...{ fields: [...form], action, inParts, problem }} />;
     return visit.page("Enter your key again", question, { status });
   };
 }
 
-function Question({ fields, action, problem }: {
+function Question({ fields, action, inParts, problem }: {
   fields: [name: string, value: string][];
   action: string;
+  /** Whether the form is sent as one with a file is. */
+  inParts: boolean;
   problem: string | null;
 }) {
   return (
     <>
       <p>
-        This action needs the key that you are signed in with. Nothing has been changed yet.
+        This needs the key that you are signed in with, because it was last entered more than 10
+        minutes ago. Nothing has been changed yet.
       </p>
       <FormError text={problem} />
-      <form method="post" action={action}>
+      <form method="post" action={action} enctype={inParts ? "multipart/form-data" : undefined}>
         {fields.map(([name, value]) => <input type="hidden" name={name} value={value} />)}
         <FormField
           name={field}

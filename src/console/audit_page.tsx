@@ -1,6 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { csvLine } from "../base/csv.ts";
-import type { Handler } from "../base/handler.ts";
 import { FormSelect } from "../pages/form_parts.tsx";
 import { Pager, Table, TimeCell } from "../pages/parts.tsx";
 import { auditActions, type AuditRow, listAudit, readAuditFilter } from "../projects/audit.ts";
@@ -8,19 +7,25 @@ import type { ApiKey } from "../projects/schema.ts";
 import { auditActor, AuditDetail, auditLabels, auditWords } from "./audit_words.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
-import { type ConsoleGuard, type ConsoleVisit, requireOperator } from "./guard.tsx";
+import {
+  type ConsoleGuard,
+  type ConsoleVisit,
+  type GuardedHandler,
+  requireOperator,
+} from "./guard.tsx";
 import { nameOfKey } from "./key_name.ts";
 
 const section = "/audit";
+const interfaces = { console: "Console", api: "API", command: "Command" } as const;
 const rowsPerPage = 50;
 const csvMax = 5_000;
 
 /** The audit trails: a project's and, for the operator, the instance's own; each also as CSV. */
 export function auditPages(guard: ConsoleGuard, { deps, admin }: ConsoleDeps): {
-  list: Handler;
-  csv: Handler;
-  instanceList: Handler;
-  instanceCsv: Handler;
+  list: GuardedHandler;
+  csv: GuardedHandler;
+  instanceList: GuardedHandler;
+  instanceCsv: GuardedHandler;
 } {
   const read = (projectId: string | null, { incoming: { query } }: ConsoleVisit, limit: number) =>
     listAudit(deps.kv, projectId, {
@@ -99,7 +104,7 @@ function Trail({ visit, trail: { actions, nextCursor }, keys, address, here }: T
           </>,
           <AuditDetail detail={row.detail} />,
           [
-            row.via === "console" ? "Console" : "API",
+            interfaces[row.via],
             ...(row.address === undefined ? [] : [row.address]),
           ].join(", "),
         ])}
@@ -133,6 +138,7 @@ function TrailFilters({ visit, keys, address }: Pick<TrailView, "visit" | "keys"
             options={[
               ["", "Anyone"],
               ["operator", "The operator"],
+              ["unknown", "Somebody with a wrong key"],
               ...keys.map((key) => [key.id, nameOfKey(key)] as const),
             ]}
           />

@@ -27,6 +27,21 @@ const webhook = ({ target, detail: { url } }: AuditRow, here: PageAddress) => (
   </a>
 );
 
+/** How often an attempt was repeated. */
+const often = ({ count }: AuditRow["detail"]) =>
+  typeof count === "number" && count > 1 ? `, ${count.toLocaleString("en-US")} times` : "";
+
+/** What a download contains, as a sentence has it. */
+const downloads: Readonly<Record<string, string>> = {
+  activity: "the activity",
+  audit: "the audit trail",
+  deliveries: "the deliveries",
+  entries: "the entries",
+  events: "the events",
+  requests: "the list of requests",
+  users: "the list of users",
+};
+
 /** What was done, as the end of a sentence that begins with who did it. */
 const words: Readonly<Record<AuditActionName, Words>> = {
   "project.created": ({ detail: { name } }) => <>created the project {named(name)}</>,
@@ -79,9 +94,10 @@ const words: Readonly<Record<AuditActionName, Words>> = {
     </>
   ),
   "user.forgotten": () => "erased a user",
-  "stripe.reconciled": ({ detail: { booked } }) => (
+  "stripe.reconciled": ({ detail: { booked, changes } }) => (
     <>
       reconciled payments with Stripe: {typeof booked === "number" ? booked : 0} booked
+      {typeof changes === "number" && changes > 0 ? <>, {changes} refunds and disputes</> : null}
     </>
   ),
   "secrets.resealed": () => "encrypted stored secrets with the current key",
@@ -91,7 +107,24 @@ const words: Readonly<Record<AuditActionName, Words>> = {
       {changed === 1 ? "1 price" : `${String(changed)} prices`} changed
     </>
   ),
+  "alerts.tested": () => "sent a test e-mail to the addresses of alerts",
+  "alerts.confirmation_sent": ({ detail: { email } }) => (
+    <>
+      sent <bdi>{text(email)}</bdi> the link for alerts again
+    </>
+  ),
+  "alerts.address_confirmed": ({ detail: { email } }) => (
+    <>
+      confirmed the address <bdi>{text(email)}</bdi> for alerts
+    </>
+  ),
+  "backup.created": () => "downloaded a backup of the whole database",
+  "backup.restored": ({ detail: { file } }) => <>restored the backup {named(file)}</>,
   "console.signed_in": () => "signed in to the console",
+  "console.sign_in_refused": ({ detail }) => <>tried to sign in with a wrong key{often(detail)}</>,
+  "console.key_refused": ({ detail }) => <>entered a wrong key in the console{often(detail)}</>,
+  "admin.key_refused": ({ detail }) => <>called the admin API with a wrong key{often(detail)}</>,
+  "data.exported": ({ target }) => <>downloaded {downloads[target] ?? target}</>,
 };
 
 /** What actions are called where one is chosen. */
@@ -115,7 +148,16 @@ export const auditLabels: Readonly<Record<AuditActionName, string>> = {
   "stripe.reconciled": "Payments reconciled",
   "secrets.resealed": "Secrets encrypted again",
   "catalogue.refreshed": "List prices refreshed",
+  "alerts.tested": "Test e-mail sent",
+  "alerts.confirmation_sent": "Confirmation sent again",
+  "alerts.address_confirmed": "E-mail address confirmed",
+  "backup.created": "Backup downloaded",
+  "backup.restored": "Backup restored",
   "console.signed_in": "Sign-in",
+  "console.sign_in_refused": "Sign-in refused",
+  "console.key_refused": "Key refused in the console",
+  "admin.key_refused": "Key refused by the admin API",
+  "data.exported": "Data downloaded",
 };
 
 /** Returns an action as the end of a sentence; one of another version by its name. */
@@ -126,6 +168,7 @@ export function auditWords(row: AuditRow, here: PageAddress): Child {
 
 /** Returns who did it, as the start of a sentence. */
 export function auditActor({ actor: { type, suffix } }: AuditRow): string {
+  if (type === "unknown") return "Somebody";
   return type === "operator" ? "The operator" : `The key …${suffix ?? ""}`;
 }
 

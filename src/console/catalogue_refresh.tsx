@@ -1,10 +1,8 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { createHash } from "node:crypto";
 import { badRequest } from "../base/errors.ts";
-import { readFormBody } from "../base/form_body.ts";
 import { canonicalJson } from "../base/json.ts";
 import { fromDecimal } from "../base/money.ts";
-import { decodeUtf8 } from "../base/utf8.ts";
 import { FormError, Hidden } from "../pages/form_parts.tsx";
 import { Badge, Card, ExactMoney, Table } from "../pages/parts.tsx";
 import { type CataloguePrices, readCatalogueFile } from "../pricing/catalogue_file.ts";
@@ -13,7 +11,8 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { orShowFormAgain } from "./fields.ts";
 import { type ConsoleGuard, type ConsoleVisit, requireOperator } from "./guard.tsx";
 
-const fileBytesMax = 8 * 1024 * 1024;
+/** How large the form may be, with the file in it. */
+export const catalogueFormBytesMax = 8 * 1024 * 1024;
 const shownMax = 200;
 
 /** Refreshing the list prices from a file, for operators: its difference first, then the prices. */
@@ -28,19 +27,19 @@ export function catalogueRefreshPages(
     return visit.page("Price catalogue", <RefreshForm {...view} />, { problem, note });
   };
   async function receive(visit: ConsoleVisit): Promise<Response> {
-    const { request, inTime, bodies } = visit.incoming;
-    const { value, file } = await inTime(readFormBody(request, fileBytesMax, bodies));
-    const prices = readPrices(file?.bytes ?? new Uint8Array(), deps.clock.now());
+    const form = await visit.form();
+    const seen = form.get("seen");
+    const prices = readPrices(form.get("file") ?? "", deps.clock.now());
     const changes = await catalogueRefresh.diff(prices);
-    if (value.seen !== undefined && changes.length === 0) {
+    if (seen !== null && changes.length === 0) {
       // After a double click, the first one stored them.
       return visit.go(visit.at("/catalogue"), "prices-refreshed");
     }
-    if (value.seen === fingerprintOf(changes)) {
+    if (seen === fingerprintOf(changes)) {
       await catalogueRefresh.refresh(prices, visit.session.by);
       return visit.go(visit.at("/catalogue"), "prices-refreshed");
     }
-    const problem = value.seen === undefined
+    const problem = seen === null
       ? null
       : "The catalogue has changed since you opened this page. This is the difference now.";
     const view = { visit, prices, changes, problem };
@@ -59,12 +58,11 @@ export function catalogueRefreshPages(
   };
 }
 
-function readPrices(bytes: Uint8Array, at: number): CataloguePrices {
-  if (bytes.length === 0) throw badRequest("file", "Choose a price file.");
-  const text = decodeUtf8(bytes);
+function readPrices(text: string, at: number): CataloguePrices {
+  if (text === "") throw badRequest("file", "Choose a price file.");
   let value: unknown;
   try {
-    value = JSON.parse(text ?? "");
+    value = JSON.parse(text);
   } catch {
     throw badRequest("file", "The file is not JSON.");
   }

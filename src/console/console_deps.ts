@@ -1,4 +1,5 @@
 import type { Alerts } from "../alerts/alerts.ts";
+import type { Confirmations } from "../alerts/confirmations.ts";
 import type { RunningCalls } from "../inference/running.ts";
 import type { Deps } from "../deps.ts";
 import type { Fleet } from "../fleet/fleet.ts";
@@ -12,11 +13,11 @@ import type { MoneyRecorder } from "../ledger/record.ts";
 import type { ProjectAdmin, RevokeWithMade } from "../projects/admin.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
+import type { RefusedKeys } from "../projects/refused_keys.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
 import type { Dispatcher } from "../webhooks/dispatcher.ts";
 import type { Redelivery } from "../webhooks/redelivery.ts";
 import type { Subscriptions } from "../webhooks/subscriptions.ts";
-import type { AskForKey } from "./ask_for_key.tsx";
 import type { ConsoleSessions } from "./session.ts";
 
 /** What the console depends on. */
@@ -28,6 +29,7 @@ export interface ConsoleDeps {
   recorder: MoneyRecorder;
   links: Pick<Links, "topUpUrl">;
   alerts: Pick<Alerts, "read" | "sendSample">;
+  confirmations: Pick<Confirmations, "sendAgain">;
   connectStripe: ConnectStripe;
   requestLog: Pick<RequestLog, "flush">;
   commit: CommitWithEvents;
@@ -41,5 +43,5 @@ export interface ConsoleDeps {
   catalogueRefresh: Pick<CatalogueRefresh, "diff" | "refresh" | "last">;
   targetHealth: Pick<TargetHealth, "view">;
   fleet: Pick<Fleet, "join">;
-  askForKey: AskForKey;
+  refusedKeys: Pick<RefusedKeys, "note">;
 }

@@ -20,6 +20,7 @@ const texts = {
   "stripe-connected": "Stripe is connected: users can pay now.",
   "prices-refreshed": "The list prices are refreshed. They apply from the next request on.",
   "mail-sent": "The test e-mail was sent.",
+  "link-sent": "The link was sent again.",
   "test-sent": "The test event was sent. It is the newest one in the list of deliveries.",
 } as const;
 

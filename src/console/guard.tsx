@@ -1,15 +1,17 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Child } from "@hono/hono/jsx";
 import { ApiError, notFound } from "../base/errors.ts";
-import type { Handler, Incoming } from "../base/handler.ts";
-import { publicPath } from "../config.ts";
+import { readFormBody } from "../base/form_body.ts";
+import type { Incoming } from "../base/handler.ts";
+import { type Config, publicPath } from "../config.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
-import { fromAddress } from "../projects/audit.ts";
+import { fromAddress, recordDeed } from "../projects/audit.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Flash, withFlash } from "./flash.ts";
 import { BarePage, ConsolePage, type NavItem } from "./frame.tsx";
+import type { AskForKey } from "./ask_for_key.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { ConsoleSession } from "./session.ts";
 
@@ -19,7 +21,10 @@ export interface ConsoleVisit {
   session: ConsoleSession;
   /** Returns the URL of a page of the console. */
   at(path: string): string;
-  /** Returns the submitted form's fields. Throws 413 when it is too large. */
+  /**
+   * Returns the submitted form's fields, a file as its text. Throws 400, and 413 when it is too
+   * large.
+   */
   form(): Promise<URLSearchParams>;
   /** Responds with a page in the frame. */
   page(title: string, children: unknown, options?: PageOptions): Response;
@@ -48,33 +53,53 @@ interface PageOptions {
   status?: number;
 }
 
+/** What a request for a page needs besides a session. */
+export interface PageRule {
+  /**
+   * Whether the key must have been entered within the last minutes. By default, every form that is
+   * posted needs it, and no page that is read.
+   */
+  freshKey?: boolean;
+  /** How large a posted form may be. */
+  formBytesMax?: number;
+  /** What the answer is a file of: the audit trail records who downloaded it. */
+  download?: string;
+}
+
+/** Answers requests for a page, of those who may see it. */
+export type GuardedHandler = (incoming: Incoming, rule?: PageRule) => Promise<Response>;
+
 /** Admits signed-in visitors; others are redirected to the sign-in. */
 export interface ConsoleGuard {
   /** For anyone who is signed in. */
-  signedIn(answer: (visit: ConsoleVisit) => Promise<Response> | Response): Handler;
+  signedIn(answer: (visit: ConsoleVisit) => Promise<Response> | Response): GuardedHandler;
   /** For visitors who may see the project in the URL; for others the page does not exist. */
-  project(answer: (visit: ProjectVisit) => Promise<Response> | Response): Handler;
+  project(answer: (visit: ProjectVisit) => Promise<Response> | Response): GuardedHandler;
 }
 
 /** The prices of as many models as the page shows, with long names. */
-const formBytesMax = 512 * 1024;
+const usualFormBytesMax = 512 * 1024;
 
 /** Creates the guard of the console. */
-export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps): ConsoleGuard {
+export function createConsoleGuard(
+  { deps, projectCache, sessions }: ConsoleDeps,
+  askForKey: AskForKey,
+): ConsoleGuard {
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
 
   function visitOf(
     incoming: Incoming,
     session: ConsoleSession,
-    project: Project | null,
+    { project, bytesMax }: { project: Project | null; bytesMax: number | undefined },
   ): ConsoleVisit {
-    const { request, requestId, inTime, bodies } = incoming;
+    const { requestId, inTime } = incoming;
     const isOperator = session.projectId === null;
+    let read: Promise<URLSearchParams> | null = null;
     return {
       incoming,
       session,
       at,
-      form: () => inTime(readForm(request, deps.config, { bytesMax: formBytesMax, bodies })),
+      form: () => read ??= inTime(readAnyForm(incoming, deps.config, bytesMax)),
       page(title, children, { section, heading, note, actions, problem = null, status } = {}) {
         const flash = incoming.query("flash");
         const base = publicPath(deps.config, "");
@@ -86,20 +111,48 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
     };
   }
 
+  /** Asks for the key before the answer, where the rule requires it. */
+  async function admit<Visit extends ConsoleVisit>(
+    visit: Visit,
+    { freshKey = !onlyReads(visit.incoming), download }: PageRule,
+    answer: (visit: Visit) => Promise<Response> | Response,
+  ): Promise<Response> {
+    if (freshKey) {
+      const form = onlyReads(visit.incoming) ? new URLSearchParams() : await visit.form();
+      const asked = await askForKey(visit, form);
+      if (asked) return asked;
+    }
+    const answered = await answer(visit);
+    if (download !== undefined && answered.ok) await recordDownload(visit, download);
+    return answered;
+  }
+
+  async function recordDownload(
+    { session: { by }, incoming, project }: ConsoleVisit & { project?: Project },
+    target: string,
+  ): Promise<void> {
+    // Their values may name a user.
+    const filters = [...new Set(new URL(incoming.request.url).searchParams.keys())];
+    const detail = filters.length === 0
+      ? {}
+      : { filters: filters.map((name) => name.slice(0, 64)) };
+    const deed = { by, action: "data.exported" as const, target, detail };
+    await recordDeed(deps, project?.id ?? null, deed);
+  }
+
   async function open(
     incoming: Incoming,
     answer: (session: ConsoleSession) => Promise<Response> | Response,
   ): Promise<Response> {
     const { request, requestId } = incoming;
-    const onlyReads = request.method === "GET" || request.method === "HEAD";
     try {
-      if (!onlyReads) requireSameOrigin(request, deps.config);
+      if (!onlyReads(incoming)) requireSameOrigin(request, deps.config);
       const session = await sessions.of(request);
       if (session) {
         const by = fromAddress(session.by, incoming.address());
         return await answer({ ...session, by });
       }
-      if (!onlyReads) {
+      if (!onlyReads(incoming)) {
         return seeOther(withFlash(at("/sign-in"), "session-ended"), requestId);
       }
       const to = encodeURIComponent(incoming.path + new URL(request.url).search);
@@ -111,17 +164,44 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
   }
 
   return {
-    signedIn: (answer) => (incoming) =>
-      open(incoming, (session) => answer(visitOf(incoming, session, null))),
-    project: (answer) => (incoming) =>
+    signedIn: (answer) => (incoming, rule = {}) =>
+      open(incoming, (session) => {
+        const about = { project: null, bytesMax: rule.formBytesMax };
+        return admit(visitOf(incoming, session, about), rule, answer);
+      }),
+    project: (answer) => (incoming, rule = {}) =>
       open(incoming, async (session) => {
         const id = checkId(incoming.param("projectId"), "project");
         if (session.projectId !== null && session.projectId !== id) throw notFound("project");
         const { project } = await projectCache.refresh(id);
         const here = (path: string) => at(`/projects/${id}${path}`);
-        return await answer({ ...visitOf(incoming, session, project), project, here });
+        const about = { project, bytesMax: rule.formBytesMax };
+        return await admit({ ...visitOf(incoming, session, about), project, here }, rule, answer);
       }),
   };
+}
+
+function onlyReads({ request: { method } }: Incoming): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+/** Whether a form is sent in parts, as one with a file is. */
+export function isMultipart({ headers }: Request): boolean {
+  return (headers.get("content-type") ?? "").toLowerCase().startsWith("multipart/form-data");
+}
+
+/** Reads a form however the browser encodes it. Throws 403 when another site sent it, 400, 413. */
+async function readAnyForm(
+  { request, bodies }: Incoming,
+  site: Pick<Config, "baseUrl">,
+  bytesMax = usualFormBytesMax,
+): Promise<URLSearchParams> {
+  if (!isMultipart(request)) return await readForm(request, site, { bytesMax, bodies });
+  requireSameOrigin(request, site);
+  const { value, file } = await readFormBody(request, bytesMax, bodies);
+  const fields = Object.entries(value).map(([name, text]) => [name, String(text)]);
+  const files = file ? [["file", new TextDecoder().decode(file.bytes)]] : [];
+  return new URLSearchParams([...fields, ...files]);
 }
 
 /** Throws 404 for an owner: the page is the operator's. */

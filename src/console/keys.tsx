@@ -15,7 +15,7 @@ const section = "/keys";
 
 /** A project's API keys: listing, creating and revoking them. */
 export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
-  const { admin, deps, askForKey } = services;
+  const { admin, deps } = services;
 
   async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
@@ -48,8 +48,6 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
     create: guard.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
-      const asked = await askForKey(visit, form);
-      if (asked) return asked;
       return await orShowFormAgain(
         async () => {
           const settings = readNewKey(form);
@@ -86,8 +84,6 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
       const { project, session, here, go } = visit;
       const { id } = await found(visit);
       const form = await visit.form();
-      const asked = await askForKey(visit, form);
-      if (asked) return asked;
       if (form.has("made")) await services.revokeWithMade(project.id, id, session.by);
       else await admin.revokeKey(project.id, id, session.by);
       return go(here(section), "key-revoked");

@@ -27,7 +27,7 @@ const states = {
 
 /** Where a project's users pay, and connecting Stripe by its key alone. */
 export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
-  const { deps, connectStripe, askForKey } = services;
+  const { deps, connectStripe } = services;
   async function page(visit: ProjectVisit, problem: string | null): Promise<Response> {
     const { project } = visit;
     const query = { limit: depositsShown, kind: "deposit", from: null, to: null };
@@ -56,8 +56,6 @@ export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
     connect: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
       const form = await visit.form();
-      const asked = await askForKey(visit, form);
-      if (asked) return asked;
       return await orShowFormAgain(
         async () => {
           const secretKey = submittedText(form, "secretKey");

@@ -1,5 +1,4 @@
 /** @jsxImportSource @hono/hono/jsx */
-import type { Handler } from "../base/handler.ts";
 import { fromDecimal } from "../base/money.ts";
 import { parseWith } from "../base/request.ts";
 import { FormField, FormSelect } from "../pages/form_parts.tsx";
@@ -11,7 +10,7 @@ import { requestsAsCsv } from "../requests/view.ts";
 import { requestFilterSchema } from "../requests/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
-import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import type { ConsoleGuard, GuardedHandler, ProjectVisit } from "./guard.tsx";
 import { msText, OutcomeBadge, outcomeLabels } from "./request_parts.tsx";
 import { readTimes, TimeFields } from "./times.tsx";
 import { UserLink } from "./user_link.tsx";
@@ -33,8 +32,8 @@ const filters = [
 
 /** Every request of a project, and the same as CSV. */
 export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: ConsoleDeps): {
-  list: Handler;
-  csv: Handler;
+  list: GuardedHandler;
+  csv: GuardedHandler;
 } {
   async function read({ project, incoming }: ProjectVisit, limit: number) {
     const given = givenFilters(incoming.query);

@@ -1,4 +1,4 @@
-import type { Handler } from "../base/handler.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
 import { activityPages } from "./activity.tsx";
 import { alertPages } from "./alerts.tsx";
 import { createAskForKey } from "./ask_for_key.tsx";
@@ -6,7 +6,7 @@ import { auditPages } from "./audit_page.tsx";
 import { deliveriesPage } from "./deliveries.tsx";
 import { deliveryPages } from "./delivery.tsx";
 import { depositPages } from "./deposit.tsx";
-import { type ConsoleGuard, createConsoleGuard } from "./guard.tsx";
+import { type ConsoleGuard, createConsoleGuard, type PageRule } from "./guard.tsx";
 import { keyPages } from "./keys.tsx";
 import { kitPage } from "./kit.tsx";
 import { limitPages } from "./limits.tsx";
@@ -18,7 +18,7 @@ import { overviewPage } from "./overview.tsx";
 import { paymentPages } from "./payments.tsx";
 import { pricingPages } from "./pricing.tsx";
 import { cataloguePage } from "./catalogue.tsx";
-import { catalogueRefreshPages } from "./catalogue_refresh.tsx";
+import { catalogueFormBytesMax, catalogueRefreshPages } from "./catalogue_refresh.tsx";
 import { consoleHome, projectsPage } from "./projects.tsx";
 import { refundPages } from "./refund.tsx";
 import { requestPage } from "./request.tsx";
@@ -36,12 +36,44 @@ import { webhookPage } from "./webhook.tsx";
 import { webhookActions } from "./webhook_actions.tsx";
 import { webhookPages } from "./webhooks.tsx";
 
-type PageRoutes = Record<string, { GET?: Handler; POST?: Handler; anonymousBody?: true }>;
+type PageHandler = (incoming: Incoming, rule?: PageRule) => Promise<Response> | Response;
 
-/** Maps the console's paths to pages. Forms are posted to the path that shows them. */
-export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes {
-  const services = { ...given, askForKey: createAskForKey(given.deps, given) };
-  const guard = createConsoleGuard(services);
+/** A page. Its form is posted to the path that shows it. */
+interface Page {
+  GET?: PageHandler;
+  /** Asks for the key again where it was last entered some minutes ago. */
+  POST?: PageHandler;
+  /** The form needs no key: it gives no money and no access, and moves no payments and no data. */
+  withoutKey?: true;
+  formBytesMax?: number;
+  /** It is a file of this: it needs the key, as a form does, and the audit trail records it. */
+  download?: string;
+  anonymousBody?: true;
+}
+
+type Pages = Record<string, Page>;
+type PageRoute = { GET?: Handler; POST?: Handler; anonymousBody?: true };
+
+/** Maps the console's paths to pages. */
+export function consoleRoutes(services: ConsoleDeps): Record<string, PageRoute> {
+  const guard = createConsoleGuard(services, createAskForKey(services.deps, services));
+  const pages = Object.entries(allPages(guard, services));
+  return Object.fromEntries(pages.map(([path, page]) => [path, routeOf(page)]));
+}
+
+function routeOf({ GET, POST, withoutKey, formBytesMax, download, anonymousBody }: Page) {
+  const limit = formBytesMax === undefined ? {} : { formBytesMax };
+  const file = download === undefined ? null : { download, freshKey: true };
+  const onPost = { freshKey: withoutKey !== true, ...limit, ...file };
+  // The key that a download needs is posted to its own path.
+  const receive = POST ?? (file ? GET : undefined);
+  const route: PageRoute = anonymousBody ? { anonymousBody } : {};
+  if (GET) route.GET = (incoming) => GET(incoming, file ?? { freshKey: false });
+  if (receive) route.POST = (incoming) => receive(incoming, onPost);
+  return route;
+}
+
+function allPages(guard: ConsoleGuard, services: ConsoleDeps): Pages {
   const { show, signIn, signOut } = signInRoutes(services);
   const project = "/console/projects/:projectId";
   const newProject = newProjectPages(guard, services);
@@ -51,37 +83,41 @@ export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes
   const activity = activityPages(guard, services);
   return {
     "/console": { GET: consoleHome(guard) },
-    "/console/sign-in": { anonymousBody: true, GET: show, POST: signIn },
-    "/console/sign-out": { POST: signOut },
+    "/console/sign-in": { anonymousBody: true, withoutKey: true, GET: show, POST: signIn },
+    "/console/sign-out": { withoutKey: true, POST: signOut },
     "/console/_kit": { GET: kitPage(guard, services) },
     "/console/projects/new": { GET: newProject.show, POST: newProject.create },
     "/console/projects": { GET: projectsPage(guard, services) },
-    "/console/catalogue": { GET: catalogue.show, POST: catalogue.receive },
+    "/console/catalogue": {
+      GET: catalogue.show,
+      POST: catalogue.receive,
+      formBytesMax: catalogueFormBytesMax,
+    },
     "/console/audit": { GET: audit.instanceList },
-    "/console/audit.csv": { GET: audit.instanceCsv },
+    "/console/audit.csv": { GET: audit.instanceCsv, download: "audit" },
     [project]: { GET: overviewPage(guard, services) },
     [`${project}/live`]: { GET: livePage(guard, services) },
     [`${project}/audit`]: { GET: audit.list },
-    [`${project}/audit.csv`]: { GET: audit.csv },
+    [`${project}/audit.csv`]: { GET: audit.csv, download: "audit" },
     [`${project}/requests`]: { GET: requests.list },
     [`${project}/requests/one`]: { GET: requestPage(guard, services) },
-    [`${project}/requests.csv`]: { GET: requests.csv },
+    [`${project}/requests.csv`]: { GET: requests.csv, download: "requests" },
     [`${project}/activity`]: { GET: activity.list },
-    [`${project}/activity.csv`]: { GET: activity.csv },
+    [`${project}/activity.csv`]: { GET: activity.csv, download: "activity" },
     ...moneyRoutes(project, guard, services),
     ...settingRoutes(project, guard, services),
     ...deliveryRoutes(project, guard, services),
   };
 }
 
-function moneyRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): PageRoutes {
+function moneyRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): Pages {
   const deposit = depositPages(guard, services);
   const users = userPages(guard, services);
   const refund = refundPages(guard, services);
   const userLimits = userLimitPages(guard, services);
   return {
     [`${project}/users`]: { GET: users.list },
-    [`${project}/users.csv`]: { GET: users.csv },
+    [`${project}/users.csv`]: { GET: users.csv, download: "users" },
     [`${project}/users/one`]: { GET: userPage(guard, services) },
     [`${project}/users/limits`]: { GET: userLimits.show, POST: userLimits.save },
     [`${project}/deposit`]: { GET: deposit.form, POST: deposit.record },
@@ -89,7 +125,7 @@ function moneyRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps
   };
 }
 
-function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): PageRoutes {
+function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): Pages {
   const keys = keyPages(guard, services);
   const payments = paymentPages(guard, services);
   const pricing = pricingPages(guard, services);
@@ -110,14 +146,15 @@ function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDe
     [`${project}/upstreams/route`]: { GET: route.show, POST: route.save },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },
     [`${project}/alerts`]: { GET: alerts.show, POST: alerts.save },
-    [`${project}/alerts/test`]: { POST: alerts.test },
+    [`${project}/alerts/test`]: { withoutKey: true, POST: alerts.test },
+    [`${project}/alerts/confirm`]: { withoutKey: true, POST: alerts.confirm },
     [`${project}/messages`]: { GET: messages.show, POST: messages.save },
     [`${project}/settings`]: { GET: settings.show, POST: settings.save },
     [`${project}/archive`]: { GET: settings.confirmArchive, POST: settings.archive },
   };
 }
 
-function deliveryRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): PageRoutes {
+function deliveryRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): Pages {
   const webhooks = webhookPages(guard, services);
   const actions = webhookActions(guard, services);
   const delivery = deliveryPages(guard, services);

@@ -38,7 +38,6 @@ const labels = {
 
 /** A project's other settings, and archiving it. */
 export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
-  const { askForKey } = services;
   const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
     visit.page("Settings", <Settings visit={visit} {...view} />, {
       section,
@@ -56,8 +55,6 @@ export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
     }),
     save: guard.project(async (visit) => {
       const form = await visit.form();
-      const asked = movesLinks(form, visit.project) ? await askForKey(visit, form) : null;
-      if (asked) return asked;
       const values: Values = (name) => form.get(name) ?? "";
       const changes = (project: Project) => readSettings(form, project);
       return await orShowFormAgain(
@@ -70,8 +67,6 @@ export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
     archive: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
       const form = await visit.form();
-      const asked = await askForKey(visit, form);
-      if (asked) return asked;
       if (submittedText(form, "name") !== project.name.trim()) {
         return archivePage(visit, "This is not the project’s name. Nothing was archived.");
       }
@@ -136,12 +131,6 @@ function fieldsOf(project: Project): Record<string, string | null> {
     unknownFields: project.unknownFields === "pass" ? "on" : "",
     billingEvents: project.billingEvents ? "on" : "",
   };
-}
-
-/** Whether the form changes where users are sent to pay. */
-function movesLinks(form: URLSearchParams, { topUpUrl, topUp }: Project): boolean {
-  return submittedText(form, "topUpUrl") !== topUpUrl ||
-    submittedText(form, "checkoutUrl") !== topUp.checkoutUrl;
 }
 
 /** Returns the fields as `PATCH` would receive them; the schema validates them. */

@@ -4,6 +4,7 @@ import type { Handler, Incoming } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
+import { byUnknown } from "../projects/refused_keys.ts";
 import { createSignInThrottle } from "./sign_in_throttle.ts";
 import { errorPage } from "./guard.tsx";
 import { flashText, withFlash } from "./flash.ts";
@@ -12,7 +13,7 @@ import { BarePage } from "./frame.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 /** Signing in to the console, and out of it. */
-export function signInRoutes({ deps, sessions, fleet }: ConsoleDeps) {
+export function signInRoutes({ deps, sessions, fleet, refusedKeys }: ConsoleDeps) {
   const attempts = createSignInThrottle(deps.clock);
   fleet.join("sign_in", attempts.part);
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
@@ -39,8 +40,8 @@ export function signInRoutes({ deps, sessions, fleet }: ConsoleDeps) {
       const form = await inTime(readForm(request, deps.config));
       to = form.get("to") ?? "";
       const started = sessions.start(request, (form.get("key") ?? "").trim(), address());
-      const { cookie, projectId } = await started.catch((problem) => {
-        throw counted(problem, address());
+      const { cookie, projectId } = await started.catch(async (problem) => {
+        throw await counted(problem, address());
       });
       const home = projectId === null ? "/projects" : `/projects/${projectId}`;
       return seeOther(placeOf(to) ?? at(home), requestId, [cookie]);
@@ -54,8 +55,10 @@ export function signInRoutes({ deps, sessions, fleet }: ConsoleDeps) {
    * Counts a failed attempt. A right key is never counted, nor refused for others' attempts: behind
    * a proxy all have one address.
    */
-  function counted(problem: unknown, address: string | null): unknown {
+  async function counted(problem: unknown, address: string | null): Promise<unknown> {
     if (!(problem instanceof ApiError) || problem.status >= 500) return problem;
+    const by = byUnknown("console", address);
+    await refusedKeys.note({ action: "console.sign_in_refused", by, projectId: null });
     const waitMs = attempts.take(address);
     return waitMs > 0 ? tooMany(waitMs) : problem;
   }

@@ -1,17 +1,18 @@
 import { badRequest, errorFields } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
+import type { JsonObject } from "../base/json.ts";
 import { parseWith } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
 import { listEntries } from "../ledger/activities.ts";
 import { listAllUsers } from "../ledger/users.ts";
-import { listActions } from "../projects/audit.ts";
+import { byOperator, listActions, recordDeed } from "../projects/audit.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Listing } from "../store/listing.ts";
 import { listDeliveries } from "../webhooks/list_deliveries.ts";
 import type { ExportKind } from "./kinds.ts";
-import { exportQuerySchema } from "./schema.ts";
+import { type ExportQuery, exportQuerySchema } from "./schema.ts";
 import { exportStream } from "./stream.ts";
 import { listEvents } from "../events/outbox.ts";
 
@@ -43,6 +44,11 @@ export function exportRoutes({ deps, adminGuard, projectCache }: ExportDeps) {
       const body = await exportStream(listing, query, (error) => {
         log("error", "export_failed", { requestId, ...errorFields(error) });
       });
+      const by = byOperator("api", incoming.address());
+      const about = { target: query.what, detail: { project: project.id, ...detailOf(query) } };
+      // A trail that grew by its own export would never be exported to its end.
+      const trail = query.what === "audit" ? null : project.id;
+      await recordDeed(deps, trail, { by, action: "data.exported", ...about });
       return new Response(body, {
         headers: {
           "content-type": query.format === "csv" ? "text/csv; charset=utf-8" : "application/jsonl",
@@ -52,6 +58,14 @@ export function exportRoutes({ deps, adminGuard, projectCache }: ExportDeps) {
       });
     }),
   };
+}
+
+/** What the audit trail says of an export: not its position, which may name a user. */
+function detailOf({ format, from, to, after }: ExportQuery): JsonObject {
+  const timeOf = (name: string, ms: number | undefined) =>
+    ms === undefined ? {} : { [name]: new Date(ms).toISOString() };
+  const continued = after === undefined ? {} : { continued: true };
+  return { format, ...timeOf("from", from), ...timeOf("to", to), ...continued };
 }
 
 /** Returns the query's parameters. Throws 400 where one is given twice. */

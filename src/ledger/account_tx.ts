@@ -47,11 +47,14 @@ interface AccountTxOptions {
 
 const noBudgets: readonly Budget[] = [];
 
-/** How much of an amount is taken, beyond what is available to its user. */
+/** What bounds a debit besides the balance. */
 export interface DebitOptions {
-  /** What a hold that has just ended promised: taken also where a limit was lowered since. */
-  promised?: Amount;
-  /** The budgets that the amount counts toward, and that bound what was not promised. */
+  /**
+   * The part that limits do not bind: what a hold that has just ended had promised, since the limit
+   * may have been lowered since, or the whole of what an operator books.
+   */
+  unlimited?: Amount;
+  /** The budgets that the amount counts toward, and that bind the rest. */
   budgets?: readonly Budget[];
 }
 
@@ -185,22 +188,21 @@ export class AccountTx {
 
   /**
    * Takes `amount`, or as much of it as is available, and appends the entry for it, with its
-   * events. What could not be taken is the entry's shortfall. Held money is never taken. A refund
-   * ignores limits.
+   * events. What could not be taken is the entry's shortfall. Held money is never taken. Limits
+   * bind only what exceeds `unlimited`.
    */
   debit(
     amount: Amount,
     entry: NewEntry,
     origin: EntryOrigin,
-    { promised = zero, budgets = noBudgets }: DebitOptions = {},
+    { unlimited = zero, budgets = noBudgets }: DebitOptions = {},
   ): Entry {
     const own = availableIn(this.account);
     const left = this.budgets.left(budgets);
-    const within = left === null ? this.spendable : least(this.spendable, left);
-    const allowed = entry.kind === "refund" ? own : within;
-    const taken = least(amount, allowed < promised ? least(promised, own) : allowed);
+    const allowed = left === null ? this.spendable : least(this.spendable, left);
+    const taken = least(amount, allowed < unlimited ? least(unlimited, own) : allowed);
     const { budgets: names } = entry;
-    if (names) this.budgets.spend(names, taken, taken > promised ? budgets : noBudgets);
+    if (names) this.budgets.spend(names, taken, taken > unlimited ? budgets : noBudgets);
     return this.#append(toAmount(-taken), toAmount(amount - taken), { entry, origin });
   }
 
@@ -332,11 +334,11 @@ export class AccountTx {
   /** Holds of other connections are left to the sweep, which ends them for their own project. */
   #endExpiredHolds(): void {
     for (const hold of takeExpired(this.account, this.ownHolds, this.now)) {
-      const { id, used, amount: promised } = hold;
+      const { id, used, amount: unlimited } = hold;
       this.budgets.release(hold.budgets);
       const budgets = budgetNames(hold.budgets);
       const entry = { id: activityIdOfRequest(id), metadata: { requestId: id }, budgets };
-      this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem }, { promised });
+      this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem }, { unlimited });
       this.emit(expiredHoldEvent(this.#options.ref, id));
     }
   }

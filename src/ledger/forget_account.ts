@@ -124,7 +124,7 @@ export function createForfeit({ deps, queue }: Services): Eraser {
           const { balance } = tx.account;
           if (balance === 0n) return { value: 0 };
           const entry = { kind: "charge" as const, metadata: { reason: "forfeited" } };
-          tx.debit(balance, entry, { trigger: byOperator });
+          tx.debit(balance, entry, { trigger: byOperator }, { unlimited: balance });
           return { value: 1 };
         },
       });

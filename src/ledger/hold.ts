@@ -183,7 +183,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
             cost,
             { id: activityId, kind: "usage", usage, idempotencyKey, budgets: counted },
             { trigger },
-            { promised: hold.amount, budgets },
+            { unlimited: hold.amount, budgets },
           );
           settlement.alongside?.(tx, entry);
           return { value: { kind: "settled", entry } };

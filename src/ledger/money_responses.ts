@@ -106,6 +106,7 @@ export async function respondMoney(
   const result = await services.recorder[verb]({
     ref,
     ...wish,
+    byOperator: by !== undefined,
     origin: { trigger },
     budgets,
     ...(note ? { alongside: note } : {}),

@@ -1,6 +1,6 @@
 import { type ApiError, badRequest, notFound } from "../base/errors.ts";
 import { canonicalJson, type JsonObject, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
 import { requireActive } from "../projects/active.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
 import type { Budget } from "../store/budgets.ts";
@@ -99,13 +99,15 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
         reads: [],
         apply: (tx, details) => {
           requireActive(tx.snapshot.project);
-          const refusal = refusalOf(tx, request.amount);
+          const { amount, byOperator = false } = request;
+          const refusal = refusalOf(tx, amount, byOperator);
           if (refusal) return { value: refusedResult(tx, refusal), refused: true };
           const { budgets = [] } = request;
-          tx.budgets.require(budgets, request.amount);
+          tx.budgets.require(budgets, amount);
           const names = budgets.map(({ name }) => name);
           const entry = { kind: "charge" as const, ...details, budgets: names };
-          const made = tx.debit(request.amount, entry, request.origin, { budgets });
+          const unlimited = byOperator ? amount : zero;
+          const made = tx.debit(amount, entry, request.origin, { unlimited, budgets });
           request.alongside?.(tx, made);
           return recordedResult(made);
         },
@@ -149,7 +151,7 @@ function refundOp(refunding: RefundRequest): MoneyOp {
       const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
       const made = entryKinds[original.kind].direction === "debit"
         ? tx.credit(refund, entry, origin)
-        : tx.debit(refund, entry, origin);
+        : tx.debit(refund, entry, origin, { unlimited: refund });
       alongside?.(tx, made);
       return recordedResult(made);
     },
@@ -185,10 +187,16 @@ function recordedResult(entry: Entry): OpResult<MoneyResult> {
   return { value: { kind: "recorded", entry } };
 }
 
-function refusalOf(tx: AccountTx, amount: Amount): RefusalReason | null {
-  if (!tx.spending.authorized) return "authorization_required";
-  if (amount <= tx.spendable) return null;
-  return refusalReason(tx, (most) => amount <= most);
+/** An operator is bound by the balance, and by what a wallet's owner allows. */
+function refusalOf(tx: AccountTx, amount: Amount, byOperator: boolean): RefusalReason | null {
+  const { account, spending } = tx;
+  if (!spending.authorized) return "authorization_required";
+  if (amount <= (byOperator ? tx.available : tx.spendable)) return null;
+  const fits = (most: Amount) => amount <= most;
+  if (!byOperator) return refusalReason(tx, fits);
+  const allowance = spending.allowance(zero) ?? account.balance;
+  const withoutOwnHolds = least(account.balance, allowance);
+  return refusalReason({ account, spending, withoutOwnHolds }, fits);
 }
 
 function refusedResult(tx: AccountTx, kind: RefusalReason): MoneyResult {
@@ -357,6 +365,8 @@ export interface MoneyRequest {
   budgets?: readonly Budget[];
   /** Rows that `alongside` reads: the write checks them. */
   reads?: readonly Key[];
+  /** An operator books it: the project's limits for the user do not apply to a charge. */
+  byOperator?: boolean;
   /** It was paid, or paid back, outside: recorded even where the project takes no new money. */
   paidExternally?: boolean;
 }

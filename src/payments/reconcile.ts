@@ -4,8 +4,7 @@ import { parseWith, readJsonBody } from "../base/request.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { jsonResponse } from "../base/response.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
-import { auditRow, byOperator } from "../projects/audit.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { type AuditActor, byOperator, recordDeed } from "../projects/audit.ts";
 import { type Reconciled, reconcileSchema } from "./api_doc.ts";
 import { handleEvent } from "./handle_event.ts";
 import { type Merchant, merchantOfPath, type PaymentDeps } from "./merchant.ts";
@@ -44,7 +43,8 @@ export function reconcileStripe(services: ReconcileDeps): Handler {
     const reconciled = stage === "payments"
       ? await reconcilePayments(services, page)
       : await reconcileChanges(services, page);
-    await writeAudit(services, { merchant, since, reconciled });
+    const by = byOperator("api", incoming.address());
+    await writeAudit(services, { merchant, since, reconciled, by });
     return jsonResponse(200, reconciled, requestId, { "cache-control": "no-store" });
   });
 }
@@ -110,19 +110,15 @@ async function reconcileChanges(services: ReconcileDeps, page: Page): Promise<Re
 
 async function writeAudit(
   { deps }: ReconcileDeps,
-  { merchant: { id }, since, reconciled: { booked } }: {
+  { merchant: { id }, since, reconciled: { booked, changes }, by }: {
     merchant: Merchant;
     since: string;
     reconciled: Reconciled;
+    by: AuditActor;
   },
 ): Promise<void> {
-  if (booked === 0) return;
-  const action = {
-    action: "stripe.reconciled" as const,
-    target: id,
-    detail: { since, booked },
-  };
+  if (booked === 0 && changes === 0) return;
+  const detail = { since, booked, changes };
   const trail = id === "instance" ? null : id;
-  const row = auditRow(deps, trail, { by: byOperator("api"), ...action });
-  await deps.committer.commit({ ...emptyWrite(), sets: [row] });
+  await recordDeed(deps, trail, { by, action: "stripe.reconciled", target: id, detail });
 }

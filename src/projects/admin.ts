@@ -8,6 +8,7 @@ import { attemptsToWrite } from "../store/backoff.ts";
 import { projectKey } from "../store/keys.ts";
 import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
+import { unconfirmedAfter } from "./alert_emails.ts";
 import { describeChanges } from "./describe_changes.ts";
 import { type AuditAction, type AuditActor, auditRow } from "./audit.ts";
 import { hashKey } from "./auth.ts";
@@ -122,7 +123,8 @@ export function createProjectAdmin(
     const stripe = await seal.stripe(settings.stripe, null);
     const stamps = { createdAt: now(), updatedAt: now() };
     const topUp = completeTopUp(settings.topUp, settings.currency);
-    const given = { ...settings, id, upstream, upstreams, stripe, topUp };
+    const unconfirmedEmails = unconfirmedAfter(null, settings.alerts.emails);
+    const given = { ...settings, id, upstream, upstreams, stripe, topUp, unconfirmedEmails };
     return { ...given, status: "active", listeners: [], ...stamps };
   }
 
@@ -237,7 +239,9 @@ export function createProjectAdmin(
       change(projectId, async ({ project }, write) => {
         const changes = changesOf(project);
         const { sealed, events } = await changeSecrets(project, changes);
-        const altered = { ...applyChanges(project, changes), ...sealed };
+        const { emails = [] } = changes.alerts ?? project.alerts ?? {};
+        const unconfirmedEmails = unconfirmedAfter(project, emails);
+        const altered = { ...applyChanges(project, changes), ...sealed, unconfirmedEmails };
         const { fields, parts } = describeChanges(project, altered, givenFields(changes));
         if (fields.length === 0) return { project, events: [] };
         // What the instance has taken away since hinders no other change.

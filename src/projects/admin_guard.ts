@@ -1,13 +1,29 @@
 import { ApiError, badRequest, notFound } from "../base/errors.ts";
-import type { Handler } from "../base/handler.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
 import type { Config } from "../config.ts";
-import type { Auth } from "./auth.ts";
+import { type Auth, sentKey } from "./auth.ts";
+import { byUnknown, type RefusedKeys } from "./refused_keys.ts";
 
-/** Lets only the operator through, by `ADMIN_KEY`. Throws 401, and 404 where no key is set. */
+/**
+ * Lets only the operator through, by `ADMIN_KEY`. Throws 401, and 404 where no key is set. The
+ * audit trail of the instance records wrong keys.
+ */
 export type AdminGuard = (handler: Handler) => Handler;
 
 /** Creates the guard of the operator's endpoints. */
-export function createAdminGuard({ adminKey }: Config, auth: Auth): AdminGuard {
+export function createAdminGuard(
+  { adminKey }: Pick<Config, "adminKey">,
+  auth: Pick<Auth, "admin">,
+  refusedKeys: Pick<RefusedKeys, "note">,
+): AdminGuard {
+  async function refuse({ request, address }: Incoming, error: unknown): Promise<never> {
+    if (sentKey(request) !== null) {
+      const by = byUnknown("api", address());
+      await refusedKeys.note({ action: "admin.key_refused", by, projectId: null });
+    }
+    throw error;
+  }
+
   return (handler) => (incoming) => {
     if (!adminKey) {
       throw new ApiError(404, {
@@ -15,7 +31,11 @@ export function createAdminGuard({ adminKey }: Config, auth: Auth): AdminGuard {
         code: "unknown_url",
       });
     }
-    auth.admin(incoming.request);
+    try {
+      auth.admin(incoming.request);
+    } catch (error) {
+      return refuse(incoming, error);
+    }
     return handler(incoming);
   };
 }

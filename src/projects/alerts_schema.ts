@@ -12,7 +12,9 @@ const below = z.strictObject({
 export const alertsSchema = z.strictObject({
   emails: z.array(z.email({ error: "must be an e-mail address" }).max(254)).max(10).default([])
     .meta({
-      description: "Who gets an e-mail when an alert fires or is resolved. Needs `SMTP_URL`.",
+      description:
+        "Who gets an e-mail when an alert fires or is resolved. Needs `SMTP_URL`. A new " +
+        "address is sent a link first, and gets nothing else until its owner has opened it.",
       items: { type: "string", format: "email" },
       override: withoutPattern,
     }),

@@ -6,19 +6,19 @@ import { fromBytes, fromBytesExactly, isObject, type JsonObject, toBytes } from 
 import { utf8Length } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import { auditKey, auditPrefix, instanceTrail } from "../store/keys.ts";
-import type { Key, Kv } from "../store/kv.ts";
+import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
 import { listByTime, type Listing } from "../store/listing.ts";
 import type { ApiKey } from "./schema.ts";
 
 const bySchema = {
   actor: z.object({
-    type: z.enum(["key", "operator"]),
+    type: z.enum(["key", "operator", "unknown"]),
     id: z.string().meta({
-      description: "The API key's id; `operator` for `ADMIN_KEY`.",
+      description: "The API key's id; `operator` for `ADMIN_KEY`; `unknown` for a wrong key.",
     }),
     suffix: z.string().optional().meta({ description: "The last four characters of the key." }),
   }),
-  via: z.enum(["console", "api"]),
+  via: z.enum(["console", "api", "command"]),
   address: z.string().optional().meta({
     description: "The client's IP address, where it is known.",
   }),
@@ -66,7 +66,16 @@ export const auditActions = [
   "stripe.reconciled",
   "secrets.resealed",
   "catalogue.refreshed",
+  "alerts.tested",
+  "alerts.confirmation_sent",
+  "alerts.address_confirmed",
+  "backup.created",
+  "backup.restored",
+  "data.exported",
   "console.signed_in",
+  "console.sign_in_refused",
+  "console.key_refused",
+  "admin.key_refused",
 ] as const;
 /** The name of an action. */
 export type AuditActionName = typeof auditActions[number];
@@ -75,7 +84,7 @@ export type AuditActionName = typeof auditActions[number];
 export const auditQuery = pageQuery.extend({
   action: z.enum(auditActions).optional().meta({ description: "Only this action." }),
   actor: z.string().optional().meta({
-    description: "Only what this API key did, by its id, or `operator`.",
+    description: "Only what this API key did, by its id, or `operator`, or `unknown`.",
   }),
 });
 
@@ -132,7 +141,7 @@ const detailBytesMax = 32 * 1024;
  * The trail is a project's, or with null the instance's own.
  */
 export function auditRow(
-  { id, clock }: Pick<Deps, "id" | "clock">,
+  { id, clock }: Pick<Deps, "id"> & { clock: Pick<Deps["clock"], "now"> },
   projectId: string | null,
   { by, action, target, detail = {} }: AuditAction,
 ): { key: Key; value: Uint8Array<ArrayBuffer> } {
@@ -148,10 +157,20 @@ export function auditRow(
   return { key: auditKey(projectId ?? instanceTrail, row.id), value: toBytes(row) };
 }
 
+/** Records an action that writes nothing else, such as a download. */
+export async function recordDeed(
+  deps: Pick<Deps, "id" | "clock" | "committer">,
+  projectId: string | null,
+  deed: AuditAction,
+): Promise<void> {
+  const { key, value } = auditRow(deps, projectId, deed);
+  await deps.committer.commit({ ...emptyWrite(), sets: [{ key, value }] });
+}
+
 /** Which rows of a trail to list. What is absent does not matter. */
 export interface AuditFilter {
   action?: AuditActionName | undefined;
-  /** The id of an API key, or `operator`. */
+  /** The id of an API key, `operator`, or `unknown`. */
   actor?: string | undefined;
 }
 

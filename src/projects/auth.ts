@@ -131,11 +131,18 @@ async function devCaller(request: Request, projectCache: ProjectCache): Promise<
 /** How a key is sent, and that sending the same again does not help: some clients would go on. */
 const refusedKeyHeaders = { "www-authenticate": "Bearer", "x-should-retry": "false" };
 
-/** The key of a request. Clients of Anthropic's and Azure's APIs have their own headers for it. */
-function bearer({ headers }: Request): string {
+/**
+ * Returns the key of a request, or null. Clients of Anthropic's and Azure's APIs have their own
+ * headers for it.
+ */
+export function sentKey({ headers }: Request): string | null {
   const header = headers.get("authorization");
-  const token = (header && /^bearer +(\S+) *$/i.exec(header)?.[1]) ||
-    (headers.get("x-api-key") ?? headers.get("api-key"))?.trim();
+  return (header && /^bearer +(\S+) *$/i.exec(header)?.[1]) ||
+    (headers.get("x-api-key") ?? headers.get("api-key"))?.trim() || null;
+}
+
+function bearer(request: Request): string {
+  const token = sentKey(request);
   if (token) return token;
   throw new ApiError(401, {
     message: "No API key was given. Send it in the header 'Authorization: Bearer YOUR_KEY'.",

@@ -3,7 +3,7 @@ import type { Kv } from "../store/kv.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { ProjectAdmin } from "./admin.ts";
-import { type AuditAction, auditRow, byOperator } from "./audit.ts";
+import { type AuditAction, type AuditActor, auditRow } from "./audit.ts";
 import type { Project } from "./schema.ts";
 import type { UpstreamSettings } from "./upstream_schema.ts";
 import { listProjects } from "./store.ts";
@@ -27,9 +27,9 @@ export interface ResealDeps {
   secrets: Secrets;
 }
 
-/** Returns the audit action of a record whose secrets were encrypted with the newest key. */
-export function resealSecret(target: string, count: number): AuditAction {
-  return { by: byOperator("api"), action: "secrets.resealed", target, detail: { count } };
+/** Returns the audit action of encrypting the secrets of a record with the newest key. */
+export function resealed(by: AuditActor, target: string, count: number): AuditAction {
+  return { by, action: "secrets.resealed", target, detail: { count } };
 }
 
 /**
@@ -39,6 +39,7 @@ export function resealSecret(target: string, count: number): AuditAction {
 export async function resealProject(
   { deps, admin, secrets }: ResealDeps,
   { id, upstream, upstreams = {}, stripe }: Project,
+  by: AuditActor,
 ): Promise<number> {
   const hasKey = [upstream, ...Object.values(upstreams)].some((each) => each?.apiKey);
   if (!hasKey && !stripe) return 0;
@@ -65,7 +66,7 @@ export async function resealProject(
         webhookSecret: await fresh(stripe.webhookSecret),
       },
     };
-    if (count > 0) write.sets.push(auditRow(deps, id, resealSecret(id, count)));
+    if (count > 0) write.sets.push(auditRow(deps, id, resealed(by, id, count)));
     return { project, events: [] };
   });
   return count;

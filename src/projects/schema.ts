@@ -354,6 +354,8 @@ export interface Project extends
   brand?: ProjectBrand;
   /** Absent in rows of older versions. */
   alerts?: AlertSettings;
+  /** Which of the addresses for alerts get none yet; absent in rows of version 0.9.0. */
+  unconfirmedEmails?: readonly string[];
   stripe: StripeKeys | null;
   topUp: TopUpSettings;
   status: "active" | "archived";

@@ -95,7 +95,8 @@ type LaterSetting =
  * nothing.
  */
 export function viewProject(project: Project): ProjectView {
-  const { upstream, upstreams, stripe, listeners: _, ...rest } = withAllSettings(project);
+  const { upstream, upstreams, stripe, ...others } = withAllSettings(project);
+  const { listeners: _, unconfirmedEmails: __, ...rest } = others;
   return {
     ...rest,
     stripe: stripe && {

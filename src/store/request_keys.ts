@@ -55,6 +55,11 @@ export const paywalledPrefix: Key = ["paywalled"];
 export const alertsKey = (projectId: string): Key => ["alerts", projectId];
 /** Those of all projects. */
 export const alertsPrefix: Key = ["alerts"];
+/**
+ * When links to confirm addresses of alerts were sent, within a day: by whom, and to a hash of
+ * which inbox. At most 500.
+ */
+export const sentConfirmationsKey: Key = ["sent_confirmations"];
 
 /** Statistics of a project's users. Written by the sweep once it has read all of them. */
 export const userStatsKey = (projectId: string): Key => ["user_stats", projectId];

@@ -1,9 +1,9 @@
-import { auditRow } from "../projects/audit.ts";
+import { type AuditActor, auditRow, recordDeed } from "../projects/audit.ts";
 import {
   listProjectsToReseal,
   type ResealDeps,
+  resealed,
   resealProject,
-  resealSecret,
 } from "../projects/reseal.ts";
 import { projectKey, subscriptionKey } from "../store/keys.ts";
 import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
@@ -22,21 +22,24 @@ const attemptsMax = 8;
 
 /**
  * Encrypts all stored secrets with the first key of `SECRETS_KEY`, a page of projects at each call,
- * so that the other keys can be removed. Repeating it is harmless.
+ * so that the other keys can be removed. Repeating it is harmless. The audit trails of the instance
+ * and of the projects record it.
  */
 export function createReseal(
   services: ResealDeps,
-): (cursor: string | undefined) => Promise<ResealPage> {
+): (cursor: string | undefined, by: AuditActor) => Promise<ResealPage> {
   const { kv } = services.deps;
-  return async (cursor) => {
+  return async (cursor, by) => {
     const { projects, nextCursor } = await listProjectsToReseal(kv, cursor);
     let count = 0;
     for (const project of projects) {
-      count += await resealProject(services, project);
+      count += await resealProject(services, project, by);
       for (const subscription of await listSubscriptions(kv, project.id)) {
-        count += await resealSubscription(services, subscription);
+        count += await resealSubscription(services, subscription, by);
       }
     }
+    const isFirst = cursor === undefined;
+    if (isFirst || count > 0) await recordDeed(services.deps, null, resealed(by, "all", count));
     return { resealed: count, nextCursor };
   };
 }
@@ -44,6 +47,7 @@ export function createReseal(
 async function resealSubscription(
   { deps, secrets }: ResealDeps,
   { projectId, id }: Subscription,
+  by: AuditActor,
 ): Promise<number> {
   const { kv, committer } = deps;
   const place = subscriptionKey(projectId, id);
@@ -68,7 +72,7 @@ async function resealSubscription(
     if (count === 0) return 0;
     const write = emptyWrite();
     putSubscription(write, changed, found.version);
-    write.sets.push(auditRow(deps, projectId, resealSecret(id, count)));
+    write.sets.push(auditRow(deps, projectId, resealed(by, id, count)));
     if ((await committer.commit(write)) !== null) return count;
   }
   throw new Error(`subscription ${id} kept changing`);

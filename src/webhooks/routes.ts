@@ -34,7 +34,7 @@ interface WebhookDeps {
   redelivery: Redelivery;
   projectCache: ProjectCache;
   commit: CommitWithEvents;
-  reseal: (cursor: string | undefined) => Promise<ResealPage>;
+  reseal: (cursor: string | undefined, by: AuditActor) => Promise<ResealPage>;
 }
 
 const body = async ({ request, inTime }: Incoming) =>
@@ -118,7 +118,7 @@ function operatorRoutes(services: WebhookDeps) {
       if (cursor !== undefined && !isId("pw", cursor)) {
         throw badCursor();
       }
-      return answer(200, await reseal(cursor), incoming);
+      return answer(200, await reseal(cursor, by(incoming)), incoming);
     }),
     redeliver: adminGuard(async (incoming) => {
       const id = checkId(incoming.param("deliveryId"), "delivery");

@@ -24,7 +24,7 @@ export async function sendTestEvent(
   let sent = { eventId: "", deliveryId: "" };
   await commit(paywallId, async (project) => {
     const trigger = {
-      source: by.via,
+      source: by.via === "console" ? "console" : "api",
       actorType: "paywall-owner",
       actorId: by.actor.id,
     } as const;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Mail } from "../../src/deps.ts";
+import { confirmAddresses, nextCheck } from "../support/alerts.ts";
 import { chat } from "../support/chat.ts";
 import { forgetWholly, rowsNaming } from "../support/forget.ts";
 import { deliver, operate, subscribe } from "../support/webhooks.ts";
@@ -19,7 +20,7 @@ async function watchingWorld(options: Parameters<typeof createWorld>[0] = {}) {
   const mails: Mail[] = [];
   let fault: Error | null = null;
   const world = await createWorld({
-    project: { alerts: everything },
+    project: { alerts: { emails: everything.emails } },
     sendMail: async (mail) => {
       if (fault) throw fault;
       mails.push(mail);
@@ -27,15 +28,9 @@ async function watchingWorld(options: Parameters<typeof createWorld>[0] = {}) {
     },
     ...options,
   });
+  await confirmAddresses(world, mails);
+  await operate(world, "", { method: "PATCH", body: { alerts: everything } });
   return { world, mails, fail: (error: Error | null) => void (fault = error) };
-}
-
-/** A minute passes, and a sweep checks the conditions. */
-async function nextCheck(world: World, minutes = 1): Promise<void> {
-  await world.clock.advance(minutes * 60_000 + 1);
-  await world.app.sweep();
-  // The e-mail is sent beside the sweep.
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
 async function alertsOf(world: World): Promise<Body[]> {

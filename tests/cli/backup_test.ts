@@ -218,7 +218,13 @@ Deno.test("backup: a copy that fails is a clear error, and the next one may work
   assert.equal(whole.headers.get("content-length"), "103");
   assert.match(
     await whole.text(),
+    /^abc\nfarebox-backup 2 0000000000000003 ba7816bf8f01cfea[0-9a-f]{48}\n$/,
+  );
+  using unkeyed = await createWorld({ takeSnapshot, env: { SECRETS_KEY: "" } });
+  assert.match(
+    await (await ask(unkeyed)).text(),
     /^abc\nfarebox-backup 1 0000000000000003 ba7816bf8f01cfea[0-9a-f]{48}\n$/,
+    "without SECRETS_KEY it contains no proof",
   );
 });
 

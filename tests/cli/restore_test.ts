@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { SealReader } from "../../scripts/farebox/backup_file.ts";
-import { encodeSeal, Sealing } from "../../src/backup/seal.ts";
+import { decodeSeal, encodeSeal, isProven, Sealing } from "../../src/backup/seal.ts";
+import { Secret } from "../../src/base/secret.ts";
 import {
   assertVerified,
   backUp,
@@ -125,30 +126,48 @@ Deno.test("restore: refuses an incomplete backup, and asks before it changes any
 
 Deno.test("restore: the seal reveals anything cut off, changed or added", () => {
   const content = crypto.getRandomValues(new Uint8Array(1_000));
-  const sealing = new Sealing();
-  sealing.add(content);
-  const good = new Uint8Array([...content, ...encodeSeal(sealing.end())]);
-  const read = (bytes: Uint8Array, pieceBytes: number) => {
-    const seal = new SealReader();
-    const known: number[] = [];
-    for (let at = 0; at < bytes.length; at += pieceBytes) {
-      known.push(...seal.add(bytes.subarray(at, at + pieceBytes)));
+  for (const keys of [[], [secretOf("a")]]) {
+    const sealing = new Sealing();
+    sealing.add(content);
+    const good = new Uint8Array([...content, ...encodeSeal(sealing.end(), keys)]);
+    const read = (bytes: Uint8Array, pieceBytes: number) => {
+      const reader = new SealReader();
+      const known: number[] = [];
+      for (let at = 0; at < bytes.length; at += pieceBytes) {
+        known.push(...reader.add(bytes.subarray(at, at + pieceBytes)));
+      }
+      const { seal, sum } = reader.end("It");
+      // A change within the proof itself leaves a file that is whole, and proven by nobody.
+      assert.ok(keys.length === 0 || isProven(seal, sum, keys), "It is not proven");
+      return known;
+    };
+    for (const pieceBytes of [1, 7, 99, 100, 101, 999, 1_100, 5_000]) {
+      assert.deepEqual(read(good, pieceBytes), [...content]);
     }
-    seal.end("It");
-    return known;
-  };
-  for (const pieceBytes of [1, 7, 99, 100, 101, 999, 1_100, 5_000]) {
-    assert.deepEqual(read(good, pieceBytes), [...content]);
+    const faults = /It is (damaged|not a backup|not proven)/;
+    for (let at = 0; at < good.length; at++) {
+      assert.throws(() => read(flipped(good, at), 64), faults);
+      assert.throws(() => read(good.subarray(0, at), 64), faults);
+      assert.throws(() => read(new Uint8Array([...good].toSpliced(at, 1)), 64), faults);
+    }
+    assert.throws(() => read(new Uint8Array([...good, 10]), 64), /It is not a backup/);
   }
-  for (let at = 0; at < good.length; at++) {
-    assert.throws(() => read(flipped(good, at), 64), /It is (damaged|not a backup)/);
-    assert.throws(() => read(good.subarray(0, at), 64), /It is (damaged|not a backup)/);
-    assert.throws(
-      () => read(new Uint8Array([...good].toSpliced(at, 1)), 64),
-      /It is (damaged|not a backup)/,
-    );
-  }
-  assert.throws(() => read(new Uint8Array([...good, 10]), 64), /It is not a backup/);
+});
+
+const secretOf = (letter: string) => new Secret(btoa(letter.repeat(32)));
+
+Deno.test("restore: a proof is by one of the keys of SECRETS_KEY, for these bytes", () => {
+  const sum = { bytes: 3, sha256: "ba".repeat(32) };
+  const [older, newer, other] = [secretOf("a"), secretOf("b"), secretOf("c")];
+  const seal = decodeSeal(encodeSeal(sum, [older])) ?? assert.fail();
+  assert.ok(isProven(seal, sum, [newer, older]), "after a rotation");
+  assert.ok(!isProven(seal, sum, [newer, other]));
+  assert.ok(!isProven(seal, sum, []));
+  assert.ok(!isProven(seal, { ...sum, sha256: `${"ba".repeat(31)}bb` }, [older]));
+  assert.ok(!isProven(seal, { ...sum, bytes: 4 }, [older]));
+  const unkeyed = decodeSeal(encodeSeal(sum)) ?? assert.fail();
+  assert.deepEqual([unkeyed.proof, unkeyed.sha256], [null, sum.sha256]);
+  assert.ok(!isProven(unkeyed, sum, [older]));
 });
 
 /** The same with one bit of that byte flipped. */

@@ -66,6 +66,10 @@ Deno.test("console: a file without prices is refused with a reason, and an owner
     [new File([new Uint8Array([0xff, 0xfe])], "prices.json"), /The file is not JSON\./],
     [new File(["{}"], "prices.json"), /date/],
     [fileOf({ "gpt-4o": { input: "-1", output: "1" } }), /input/],
+    [
+      new File(['{"date":"9999-12-31","prices":{}}'], "prices.json"),
+      /'date' is 9999-12-31, which is in the future\./,
+    ],
     ["null", /./],
   ];
   for (const [file, why] of bad) {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { createApp } from "../../src/app.ts";
+import type { Mail } from "../../src/deps.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
+import { confirmAddresses } from "../support/alerts.ts";
 import { apiDocument, checkedAnswer, faultOfDelivery, resolved } from "../support/api_document.ts";
 import { metricsToken } from "../support/prometheus.ts";
 import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
@@ -150,11 +152,13 @@ async function keepResponse(world: World): Promise<string> {
 
 /** A world that has one of each resource that paths name. */
 async function prepare({ project = {}, before }: Given): Promise<{ world: World; ids: Ids }> {
+  const mails: Mail[] = [];
   const world = await createWorld({
     env: { ...env, METRICS_TOKEN: metricsToken },
     project: { pricing, alerts: { emails: ["owner@my.app"] }, ...project },
-    sendMail: () => Promise.resolve(),
+    sendMail: (mail) => Promise.resolve(void mails.push(mail)),
   });
+  await confirmAddresses(world, mails);
   const ids: Ids = { projectId: world.projectId, user: "ada", model: "gpt-4o-mini" };
   if (project.mode !== "shared") {
     const { id: subscriptionId } = await subscribe(world);

@@ -14,6 +14,7 @@ const pages = [
   "/a/:token",
   "/topup/:token",
   "/authorize/:token",
+  "/alerts/confirm/:token",
   "/wallet",
   "/wallet/passkeys/options",
   "/wallet/passkeys",

@@ -301,3 +301,15 @@ Deno.test("forget: a key that names the user percent-encoded is renamed, too", a
   await forgetWholly(world, { forfeit: true }, user);
   assert.deepEqual(await rowsNaming(world, user), []);
 });
+
+Deno.test("forget: a balance above the user's spend limits is forfeited as a whole", async () => {
+  for (const limit of ["spendPerDay", "spendPerMonth"]) {
+    using world = await createWorld({ project: { limits: { user: { [limit]: "1" } } } });
+    await world.deposit(ada, "5");
+    const { pseudonym } = await forgetWholly(world, { forfeit: true });
+    const [deposit, forfeit] = await checkBooks(world, pseudonym);
+    assert.deepEqual([deposit?.delta, forfeit?.delta, forfeit?.shortfall], ["5", "-5", "0"], limit);
+    await world.clock.advance(61_000);
+    assert.deepEqual((await verify(world)).faults, [], limit);
+  }
+});

@@ -244,3 +244,47 @@ Deno.test("spend limits: what a running call holds is not available to anything 
   await answer.end(8);
   assert.equal((await charge(world, "0.1")).success, false);
 });
+
+Deno.test("spend limits: what an operator charges is limited by the balance alone", async () => {
+  using world = await createWorld({ project: { limits: { user: { spendPerDay: "1" } } } });
+  await world.deposit("ada", "5");
+  const operatorCharges = (amount: string) =>
+    operate(world, "/users/ada/charge", { body: { amount } });
+  assert.equal((await charge(world, "4")).reason, "limit_reached");
+  const { body } = await operatorCharges("4");
+  assert.deepEqual([body.success, body.balance], [true, "1"]);
+  assert.equal((await operatorCharges("2")).body.reason, "insufficient_funds");
+  assert.equal((await charge(world, "1")).reason, "limit_reached", "the day has its charges");
+  await checkBooks(world, "ada");
+});
+
+Deno.test("spend limits: an operator's charge takes nothing that a running call holds", async () => {
+  const limits = { user: { spendPerDay: "8" } };
+  using world = await createWorld({ project: { limits, pricing } });
+  await world.deposit("ada", "10");
+  const answer = await begin(world);
+  const refused = await operate(world, "/users/ada/charge", { body: { amount: "9" } });
+  assert.deepEqual([refused.body.success, refused.body.reason], [false, "insufficient_funds"]);
+  const taken = await operate(world, "/users/ada/charge", { body: { amount: "2" } });
+  assert.equal(taken.body.success, true);
+  await answer.end(8);
+  await checkBooks(world, "ada");
+});
+
+Deno.test("spend limits: an operator takes no more from a wallet than its owner allows", async () => {
+  using world = await sharedWorld({ limits: { user: { spendPerDay: "1" } } });
+  await allow(new Device(world), { cap: "3" });
+  await pay(world, { amount: "10" });
+  const operatorCharges = async (amount: string) =>
+    (await operate(world, "/users/ada/charge", { body: { amount } })).body;
+  assert.equal((await operatorCharges("4")).success, false);
+  assert.equal((await operatorCharges("3")).success, true);
+});
+
+Deno.test("spend limits: a deposit is refunded as a whole, however little may be spent", async () => {
+  using world = await createWorld({ project: { limits: { user: { spendPerDay: "1" } } } });
+  const deposit = { user: "ada", amount: "5" };
+  const { activityId } = (await world.json("/v1/user/balance/deposit", { body: deposit })).body;
+  const { body } = await operate(world, "/users/ada/refund", { body: { activityId } });
+  assert.deepEqual([body.balance, body.shortfall], ["0", "0"]);
+});

@@ -99,6 +99,35 @@ Deno.test("catalogue: a refresh without the models of the last one says what bec
   assert.equal(await statusOf(world, "gpt-9-nova"), 404);
 });
 
+Deno.test("catalogue: prices of a day that has not come, or before the package's, are refused", async () => {
+  using world = await worldWith(catalogued());
+  const { body: { packageDate } } = await world.json(path, { key: adminKey });
+  const statusAt = async (now: string, date: string, url = path) => {
+    world.clock.set(Date.parse(now) - world.clock.now());
+    const { status, body } = await operate(world, url, { ...file, date });
+    if (status !== 200) assert.equal(body.error.param, "date");
+    return [status, body.error?.message ?? null];
+  };
+  for (const url of [path, `${path}/diff`]) {
+    for (const date of ["9999-12-31", "2026-11-29", "2027-11-27"]) {
+      assert.deepEqual(await statusAt("2026-11-27T09:00Z", date, url), [
+        400,
+        `'date' is ${date}, which is in the future.`,
+      ]);
+    }
+    const [status, says] = await statusAt("2026-11-27", "2026-09-22", url);
+    assert.equal(status, 400);
+    assert.match(says, /is before 2026-09-23, the day of the prices that came with this version/);
+  }
+  assert.equal(await statusOf(world, "gpt-9-nova"), 404);
+  // It may be the next day already where the file is from.
+  for (const date of ["2026-11-28", "2026-11-27", packageDate]) {
+    assert.deepEqual(await statusAt("2026-11-27T10:00Z", date), [200, null]);
+  }
+  assert.equal((await statusAt("2020-01-01", "9999-12-31"))[0], 400, "by a wrong clock, too");
+  assert.equal((await statusAt("2020-01-01", "2026-11-25"))[0], 200);
+});
+
 Deno.test("catalogue: the file that the package publishes is read too", async () => {
   using world = await worldWith(catalogued());
   const published = [{

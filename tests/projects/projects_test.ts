@@ -239,7 +239,9 @@ Deno.test("projects: the admin API requires the admin key", async () => {
     ["POST", `/${world.projectId}/keys`],
     ["DELETE", `/${world.projectId}/keys/key_01ARZ3NDEKTSV4RRFFQ69G5FAV`],
   ];
-  const before = await storeAsText(world);
+  const changed = async () =>
+    (await storeAsText(world)).split("\n").filter((row) => !row.includes('["audit","instance"'));
+  const before = await changed();
   for (const [method, path] of routes) {
     for (const key of [world.apiKey, null, `${adminKey}x`, adminKey.slice(0, -1), "sk_dev"]) {
       const body = method === "GET" ? undefined : { name: "x" };
@@ -248,7 +250,7 @@ Deno.test("projects: the admin API requires the admin key", async () => {
       assert.equal(answer.response.headers.get("www-authenticate"), "Bearer");
     }
   }
-  assert.equal(await storeAsText(world), before);
+  assert.deepEqual(await changed(), before, "but for the audit trail");
   assert.equal((await world.json("/v1/user/balance?user=a", { key: adminKey })).status, 401);
 });
 

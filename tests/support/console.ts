@@ -131,3 +131,34 @@ export function hiddenFields(html: string, action = ""): Record<string, string> 
     ) => [name, value.replaceAll("&quot;", '"').replaceAll("&amp;", "&")]),
   );
 }
+
+/** Returns what a browser would send of a page's form with that action, without its buttons. */
+export function formFields(html: string, action: string): Record<string, string> {
+  const forms = html.match(/<form.*?<\/form>/gs) ?? [];
+  const form =
+    forms.find((text) => text.includes(`${action}"`) && text.includes('method="post"')) ??
+      assert.fail(`no form to ${action}`);
+  const of = (tag: string, name: string) =>
+    new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1]?.replaceAll("&quot;", '"')
+      .replaceAll("&amp;", "&");
+  const fields: Record<string, string> = {};
+  for (const [tag] of form.matchAll(/<input [^>]*>/g)) {
+    const isChoice = /type="(checkbox|radio)"/.test(tag);
+    if (isChoice && !/ checked/.test(tag)) continue;
+    fields[of(tag, "name") ?? ""] = of(tag, "value") ?? "";
+  }
+  for (
+    const [, name = "", text = ""] of form.matchAll(/<textarea[^>]* name="([^"]*)"[^>]*>(.*?)<\//gs)
+  ) {
+    fields[name] = textOf(text);
+  }
+  for (
+    const [, name = "", options = ""] of form.matchAll(
+      /<select[^>]* name="([^"]*)"[^>]*>(.*?)<\/select/gs,
+    )
+  ) {
+    const all = options.match(/<option [^>]*>/g) ?? [];
+    fields[name] = of(all.find((tag) => tag.includes(" selected")) ?? all[0] ?? "", "value") ?? "";
+  }
+  return fields;
+}
