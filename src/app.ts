@@ -11,7 +11,7 @@ import { createTargetHealth } from "./upstreams/target_health.ts";
 import { createUpstreams } from "./upstreams/upstreams.ts";
 import { consoleRoutes } from "./console/routes.ts";
 import { createSessions } from "./console/session.ts";
-import { responsesShare } from "./base/limits.ts";
+import { sizesOf } from "./base/shared_budgets.ts";
 import { PlaceLimiter } from "./base/place_limiter.ts";
 import { MemoryBudget } from "./base/memory_budget.ts";
 import { errorFields } from "./base/errors.ts";
@@ -52,7 +52,9 @@ import { type Conversion, createConversion } from "./paywall/conversion.ts";
 import { createLinks } from "./paywall/links.ts";
 import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
+import { createCheckAtStripe } from "./payments/check_at_stripe.ts";
 import { createReportUnbooked } from "./payments/unbooked.ts";
+import { createUnverifiedReports } from "./payments/unverified.ts";
 import { findUnpayable } from "./payments/merchant.ts";
 import { createConnectStripe } from "./payments/connect_stripe.ts";
 import { stripeRoutes } from "./payments/routes.ts";
@@ -89,6 +91,7 @@ import { connectRoutes } from "./wallets/connect_routes.ts";
 import { createPasskeys } from "./wallets/passkeys.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
 import { summaryRoutes } from "./summaries/routes.ts";
+import { createRefusedModels } from "./summaries/refused_models.ts";
 import { createTopUsers } from "./summaries/top_users.ts";
 
 /** The whole service, without a socket. */
@@ -125,10 +128,15 @@ export async function createApp(outside: Deps): Promise<App> {
   const { holdSweep, redelivery, sessions, forget, alerts } = services;
   const load = { requests: 0, streams: () => running.streams };
   const routes = routeMap(openHandlers(services, load));
-  const { fetch } = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
-  const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth, alerts];
+  const { fetch, flush: flushLog } = mount(deps, routes, {
+    load,
+    notFound: createNotFound(deps.config),
+  });
+  const checkAtStripe = createCheckAtStripe(services);
+  const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth, checkAtStripe, alerts];
   const upkeep = createUpkeep(deps, services, sweepers);
-  return { fetch, routes, running, admin, dispatcher, ...upkeep };
+  const flush = () => upkeep.flush().finally(flushLog);
+  return { fetch, routes, running, admin, dispatcher, ...upkeep, flush };
 }
 
 /** What the modules offer each other. */
@@ -141,7 +149,7 @@ async function openServices(outside: Deps) {
   const ledger = openLedger(deps, { projectCache, emit });
   const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
   const requestLog = createRequestLog(deps);
-  const refusalReports = createRefusalReports(deps, emit);
+  const refusalReports = createRefusalReports(deps, emit, requestLog);
   const refusedKeys = createRefusedKeys(deps);
   const erasers = createErasers(deps, { projectCache, refusalReports, requestLog });
   const conversion = createConversion(deps);
@@ -167,6 +175,8 @@ async function openServices(outside: Deps) {
     adminGuard: createAdminGuard(deps.config, auth, refusedKeys),
     ...webhooks,
     connectStripe: createConnectStripe(deps, admin),
+    reportUnbooked: createReportUnbooked(deps),
+    unverified: createUnverifiedReports(deps),
     confirmations,
     alerts: createAlerts({ deps, subscriptions: webhooks.subscriptions, commit, confirmations }),
     ...openPricing(deps),
@@ -205,7 +215,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     projects: projectRoutes(services),
     webhooks: webhookRoutes(services),
     connect: connectRoutes(services),
-    stripe: stripeRoutes({ ...services, reportUnbooked: createReportUnbooked(deps) }),
+    stripe: stripeRoutes(services),
     paywall: paywallRoutes(services),
     wallets: walletRoutes(services),
     verify: verifyRoutes(services),
@@ -232,7 +242,7 @@ function createUpkeep(
   services: Services,
   sweepers: readonly { sweep(): Promise<void> }[],
 ): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
-  const { topUsers, refusalReports, requestLog, catalogueRefresh, secrets } = services;
+  const { topUsers, refusalReports, catalogueRefresh, secrets } = services;
   const { projectCache, fleet, holdSweep, refusedKeys } = services;
   const { load: loadCatalogue } = catalogueRefresh;
   const flushCounters = () =>
@@ -254,7 +264,7 @@ function createUpkeep(
       await lease.release();
     },
     loadCatalogue,
-    flush: () => refusalReports.flush().then(requestLog.flush).then(flushCounters),
+    flush: () => refusalReports.flush().then(flushCounters),
   };
 }
 
@@ -293,7 +303,7 @@ function openLedger(
 ) {
   const topUsers = createTopUsers(deps);
   const queue = createAccountQueue(deps, { projectCache, topUsers });
-  const recorder = createMoneyRecorder(deps.kv, queue, emit);
+  const recorder = createMoneyRecorder(deps, queue, emit);
   return { topUsers, queue, recorder, holds: createHolds(queue, deps.clock) };
 }
 
@@ -306,6 +316,7 @@ function openPricing(deps: Deps) {
 
 function openInference(services: Services) {
   const { deps, secrets, fleet } = services;
+  const { requestsMax, bodiesBytesMax } = deps.config;
   const upstreams = createUpstreams(deps, secrets);
   const models = createModels({ deps, upstreams, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
@@ -321,12 +332,13 @@ function openInference(services: Services) {
     conversations: createAnsweredConversations(),
     rateLimiter,
     reasoningModels,
+    refusedModels: createRefusedModels(deps.clock),
     countOneByOne: createCountingQueue(),
     places: new PlaceLimiter(
-      Math.ceil(deps.config.requestsMax / 2),
+      { each: sizesOf("calls", requestsMax).each },
       () => deps.metrics.refusals.overloaded.add(),
     ),
-    responseMemory: new MemoryBudget(deps.config.bodiesBytesMax / responsesShare),
+    responseMemory: new MemoryBudget(sizesOf("responses", bodiesBytesMax).all),
     countingBudget: createCountingBudget(deps.clock),
     waiters: new Map(),
   }, models);

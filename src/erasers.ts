@@ -39,8 +39,9 @@ export function createErasers(
       ...createKeptErasers(deps),
       createCacheEraser(deps),
       createConnectionEraser({ deps, projectCache }),
-      createRequestEraser(deps, requestLog),
+      // What processes still count together is written before the log is searched.
       ...createCallErasers(deps, refusalReports),
+      createRequestEraser(deps, requestLog),
     ],
     open: [
       createTopUsersEraser(deps),

@@ -1,15 +1,13 @@
 import { type Context, Hono } from "@hono/hono";
+import { type AccessLog, createAccessLog } from "./access_log.ts";
 import { BodyBudget } from "./base/body_budget.ts";
 import { ApiError, badRequest, errorFields, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
-import { createFindClient } from "./base/client_address.ts";
-import { createBodyDeadline, limitWaitingBodies } from "./base/deadline.ts";
-import {
-  anonymousShare,
-  bodyDeadlineMs,
-  strangersBodyDeadlineMs,
-  strangersShare,
-} from "./base/limits.ts";
+import { createFindClient, networkOf } from "./base/client_address.ts";
+import { createBodyDeadline, waitInPlace } from "./base/deadline.ts";
+import { bodyDeadlineMs, strangersBodyDeadlineMs } from "./base/limits.ts";
+import { PlaceLimiter } from "./base/place_limiter.ts";
+import { sizesOf, type StrangersGroup } from "./base/shared_budgets.ts";
 import type { HttpMethod } from "./base/endpoint_doc.ts";
 import { createRequestPath, invalidHostPath } from "./base/request_path.ts";
 import { callerRequestId, requireUtf8Query } from "./base/request.ts";
@@ -32,8 +30,11 @@ export interface Route extends Partial<Record<HttpMethod, Handler>> {
   cors?: true;
   /** Path parameters that the log must not show: they open a page, or name a person. */
   secretParams?: readonly string[];
-  /** Bodies are read before the sender is known: they get a shorter deadline, and fewer at once. */
-  anonymousBody?: true;
+  /**
+   * Bodies are read before the sender is known: they get a shorter deadline, and wait in the places
+   * of this group.
+   */
+  strangers?: StrangersGroup;
   /** Errors have another body than OpenAI's. */
   errorBody?: WriteErrorBody | undefined;
   /** A header with the request's id, besides `x-request-id`. */
@@ -73,19 +74,20 @@ export function mount(
   deps: Deps,
   routes: Routes,
   { load, notFound }: { load: Load; notFound(refuse: Handler): Handler },
-): Pick<Hono, "fetch"> {
+): Pick<Hono, "fetch"> & Pick<AccessLog, "flush"> {
   const getPath = createRequestPath();
   const fixed = new Hono({ getPath });
   const varied = new Hono({ getPath });
-  const serve = createServe(deps, load);
+  const accessLog = createAccessLog(deps);
+  const serve = createServe(deps, load, accessLog);
   for (const [path, route] of Object.entries(routes)) {
     const hono = /[:*]/.test(path) ? varied : fixed;
-    const { cors, secretParams = [], anonymousBody, errorBody, ...others } = route;
+    const { cors, secretParams = [], strangers, errorBody, ...others } = route;
     const { requestIdHeader, probe, ...handlers } = others;
     const options = {
       route: path,
       cors,
-      anonymousBody,
+      strangers,
       errorBody,
       requestIdHeader,
       probe,
@@ -121,6 +123,7 @@ export function mount(
   });
   const { fetch } = fixed;
   return {
+    flush: accessLog.flush,
     fetch: (request, env) =>
       request.method === "HEAD" ? withUnknownLength(fetch(request, env)) : fetch(request, env),
   };
@@ -142,7 +145,7 @@ interface ServedRoute {
   route: string;
   method: string;
   cors?: boolean | undefined;
-  anonymousBody?: boolean | undefined;
+  strangers?: StrangersGroup | undefined;
   errorBody?: WriteErrorBody | undefined;
   requestIdHeader?: string | undefined;
   probe?: boolean | undefined;
@@ -153,20 +156,15 @@ interface ServedRoute {
 type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime" | "note" | "bodies">;
 
 /** Runs handlers. The one place where an error becomes a response, and is logged. */
-function createServe(deps: Deps, load: Load) {
+function createServe(deps: Deps, load: Load, accessLog: AccessLog) {
   const { clock, config, metrics, tracing } = deps;
   const findClient = createFindClient(config.trustedProxies);
   const addressOf = ({ env, req }: Context) =>
     findClient(peerOf(env), req.raw.headers.get("x-forwarded-for"));
   const refused = () => metrics.refusals.overloaded.add();
   const callersBodies = new BodyBudget(config.bodiesBytesMax, refused);
-  // Nobody who is not known yet can use up the memory of callers.
-  const anonymousBodies = new BodyBudget(config.bodiesBytesMax / anonymousShare, refused);
+  const strangers = createStrangers(deps, refused);
   const callerDeadline = createBodyDeadline(clock, bodyDeadlineMs);
-  const anonymousDeadline = limitWaitingBodies(createBodyDeadline(clock, strangersBodyDeadlineMs), {
-    most: Math.ceil(config.requestsMax / strangersShare),
-    refused,
-  });
 
   function requireCapacity() {
     if (load.requests + load.streams() <= config.requestsMax) return;
@@ -195,8 +193,8 @@ function createServe(deps: Deps, load: Load) {
     const { route, method, cors, errorBody, requestIdHeader, maskPath } = served;
     const counted = metrics.requests(route, method);
     const isCounted = !served.probe;
-    const inTime = served.anonymousBody ? anonymousDeadline : callerDeadline;
-    const bodies = served.anonymousBody ? anonymousBodies : callersBodies;
+    const group = served.strangers;
+    const bodies = group ? strangers.bodies : callersBodies;
     return async (context: Context): Promise<Response> => {
       const { raw: request } = context.req;
       const requestId = callerRequestId(request) ?? deps.id("req");
@@ -204,16 +202,28 @@ function createServe(deps: Deps, load: Load) {
       const traceId = tracing?.request(request.method, route) ?? undefined;
       let noted: LogFields | undefined;
       const note = (fields: LogFields) => void (noted = noted ? { ...noted, ...fields } : fields);
+      const inTime = group
+        // A page that says so has no code.
+        ? strangers.inTime(group, networkOf(addressOf(context)), () => note({ code: "overloaded" }))
+        : callerDeadline;
       const log = (status: number, fields?: LogFields) => {
         const elapsedMs = clock.elapsed() - startedAt;
         counted.seen(status, elapsedMs);
         const { method } = request;
         const path = maskPath(context.req.path);
         const ms = Math.round(elapsedMs * 10) / 10;
-        const level = status >= 500 ? "error" : "info";
-        const client = served.probe ? undefined : addressOf(context) ?? undefined;
-        const seen = { method, path, status, ms, client };
-        deps.log(level, "request", { requestId, traceId, ...seen, ...noted, ...fields });
+        const address = served.probe ? null : addressOf(context);
+        const refused = refusalOf(status, noted?.refused, fields?.code ?? noted?.code);
+        accessLog.write({
+          sender: refused === null ? "" : networkOf(address),
+          ...{ route, method, status, refused },
+          isHarmless: refused === "overloaded" && group !== undefined,
+          fields: {
+            ...{ requestId, traceId, method, path, status, ms, client: address ?? undefined },
+            ...noted,
+            ...fields,
+          },
+        });
       };
       if (isCounted) load.requests++;
       try {
@@ -244,6 +254,35 @@ function createServe(deps: Deps, load: Load) {
         bodies.free(request);
       }
     };
+  };
+}
+
+/** Why a request was refused; null where it was not, and where an error of ours is to be seen. */
+function refusalOf(status: number, refused: unknown, code: unknown): string | null {
+  if (typeof refused === "string") return refused;
+  if (status < 400 || (status >= 500 && code !== "overloaded")) return null;
+  return typeof code === "string" ? code : String(status);
+}
+
+/** How bodies of unknown senders are waited for, and the memory that they may hold. */
+function createStrangers(
+  { clock, config: { requestsMax, bodiesBytesMax } }: Pick<Deps, "clock" | "config">,
+  refused: () => void,
+) {
+  const deadline = createBodyDeadline(clock, strangersBodyDeadlineMs);
+  const placesOf = (group: StrangersGroup) =>
+    new PlaceLimiter(sizesOf(group, requestsMax), refused);
+  const places: Readonly<Record<StrangersGroup, PlaceLimiter>> = {
+    stripe: placesOf("stripe"),
+    consoleSignIn: placesOf("consoleSignIn"),
+    topUps: placesOf("topUps"),
+    wallets: placesOf("wallets"),
+  };
+  const { all, each } = sizesOf("stripeBodies", bodiesBytesMax);
+  return {
+    bodies: new BodyBudget(all, refused, each),
+    inTime: (group: StrangersGroup, sender: string, full: () => void): Incoming["inTime"] =>
+      waitInPlace(deadline, { places: places[group], sender, full }),
   };
 }
 

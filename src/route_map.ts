@@ -79,7 +79,6 @@ export interface RouteHandlers {
 }
 
 const cors = true;
-const anonymousBody = true;
 
 /** Maps every path of the service to its handlers. */
 export function routeMap(handlers: RouteHandlers): Routes {
@@ -314,8 +313,8 @@ function webhookOperatorRoutes({ webhooks }: RouteHandlers): Routes {
 /** Stripe's webhooks, and the operator's questions to Stripe. */
 function stripeRouteMap({ stripe }: RouteHandlers): Routes {
   return {
-    "/v1/stripe": { anonymousBody, POST: stripe.webhook },
-    "/v1/stripe/:projectId": { anonymousBody, POST: stripe.webhook },
+    "/v1/stripe": { strangers: "stripe", POST: stripe.webhook },
+    "/v1/stripe/:projectId": { strangers: "stripe", POST: stripe.webhook },
     "/v1/admin/projects/:projectId/stripe/connect": { POST: stripe.connect },
     "/v1/admin/stripe/reconcile": { POST: stripe.reconcile },
     "/v1/admin/projects/:projectId/stripe/reconcile": { POST: stripe.reconcile },
@@ -329,13 +328,13 @@ function publicRoutes(
   const secretParams = ["token"];
   const topUp: Route = {
     secretParams,
-    anonymousBody,
+    strangers: "topUps",
     GET: paywall.showTopUp,
     POST: paywall.startTopUp,
   };
   const authorize: Route = {
     secretParams,
-    anonymousBody,
+    strangers: "wallets",
     GET: wallets.showAuthorize,
     POST: wallets.decideAuthorize,
   };
@@ -348,15 +347,15 @@ function publicRoutes(
     "/authorize/:token": authorize,
     "/alerts/confirm/:token": {
       secretParams,
-      anonymousBody,
+      strangers: "topUps",
       GET: confirm.show,
       POST: confirm.confirm,
     },
-    "/wallet": { anonymousBody, GET: wallets.showWallet, POST: wallets.changeWallet },
-    "/wallet/passkeys/options": { anonymousBody, POST: wallets.passkeyOptions },
-    "/wallet/passkeys": { anonymousBody, POST: wallets.addPasskey },
-    "/wallet/sign-in/options": { anonymousBody, POST: wallets.signInOptions },
-    "/wallet/sign-in": { anonymousBody, POST: wallets.signIn },
+    "/wallet": { strangers: "wallets", GET: wallets.showWallet, POST: wallets.changeWallet },
+    "/wallet/passkeys/options": { strangers: "wallets", POST: wallets.passkeyOptions },
+    "/wallet/passkeys": { strangers: "wallets", POST: wallets.addPasskey },
+    "/wallet/sign-in/options": { strangers: "wallets", POST: wallets.signInOptions },
+    "/wallet/sign-in": { strangers: "wallets", POST: wallets.signIn },
     "/assets/:name": { GET: assets.asset },
     "/docs/guides": { GET: guides.contents },
     "/docs/guides/:name": { GET: guides.guide },

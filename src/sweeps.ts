@@ -9,6 +9,7 @@ import { createLinkSweep } from "./paywall/link_codes.ts";
 import { createPendingSweep } from "./payments/pending.ts";
 import { createReversalSweep } from "./payments/reversals.ts";
 import { createUnbookedSweep } from "./payments/unbooked.ts";
+import { createUnverifiedSweep } from "./payments/unverified.ts";
 import { createTrim } from "./webhooks/trim.ts";
 import { createTopUsersSweep } from "./summaries/top_users.ts";
 import { createMarkerSweep } from "./store/commit.ts";
@@ -25,6 +26,7 @@ export function createSweep(
   const sweepPayments = [
     createReversalSweep(deps),
     createUnbookedSweep(deps),
+    createUnverifiedSweep(deps),
     createPendingSweep(deps),
   ];
   // Last: what they remove or compute can wait for the others.

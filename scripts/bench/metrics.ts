@@ -59,6 +59,7 @@ export function benchMetrics(): Promise<Figure[]> {
       startedAt,
       requestId: "req_1",
       requestLog: { add() {}, flush: () => Promise.resolve() },
+      refusedModels: { nameOf: (_, model) => model },
     });
     commit();
     telemetry.begin("forward");

@@ -83,6 +83,7 @@ function recordOf(id: string, n: number, at: number): RequestRecord {
     upstream: null,
     attempts: 1,
     activityId: null,
+    count: 1,
   };
 }
 

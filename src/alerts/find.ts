@@ -3,7 +3,8 @@ import { formatShort } from "../base/money_text.ts";
 import type { Deps } from "../deps.ts";
 import { pseudonymStart } from "../ledger/pseudonym.ts";
 import { readUserStats } from "../ledger/user_stats.ts";
-import { unbookedOfProject } from "../payments/unbooked.ts";
+import { merchantIdOf, unbookedOfProject } from "../payments/unbooked.ts";
+import { isSecretWrong, readUnverified } from "../payments/unverified.ts";
 import { type AlertSettings, noAlerts } from "../projects/alerts_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { readSummary } from "../summaries/summary.ts";
@@ -55,19 +56,19 @@ const finders: Readonly<Record<AlertRule, Find>> = {
     });
   },
 
-  async paymentNotBooked({ deps: { kv } }, project) {
-    const payments = await unbookedOfProject(kv, project);
-    const signed = payments.filter(({ isSigned }) => isSigned).map(({ sessionId, paid }) => ({
+  async paymentNotBooked({ deps: { kv, clock } }, project) {
+    const payments = (await unbookedOfProject(kv, project)).map(({ sessionId, paid }) => ({
       rule: "paymentNotBooked" as const,
       about: { sessionId },
       summary: paid === null
         ? "A payment is not booked."
         : `A payment of ${paid.amount} ${paid.currency.toUpperCase()} is not booked.`,
     }));
-    // Anyone can send these, so they are one alert.
-    if (signed.length === payments.length) return signed;
-    const summary = "Payments were reported with a signature that does not fit the signing secret.";
-    return [...signed, { rule: "paymentNotBooked", about: {}, summary }];
+    // Strangers cannot cause this one, however many events without a signature they send.
+    const unverified = await readUnverified(kv, merchantIdOf(project));
+    if (unverified === null || !isSecretWrong(unverified, clock.now())) return payments;
+    const summary = "Payments arrive late: no event fits the signing secret of Stripe’s webhook.";
+    return [...payments, { rule: "paymentNotBooked", about: {}, summary }];
   },
 
   async errorRate({ deps: { kv, clock } }, { id }, { errorRate }) {

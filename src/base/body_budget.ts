@@ -14,7 +14,7 @@ export interface BodyShare {
 /** The share of one request's body. */
 interface Share {
   bytes: number;
-  /** The key that has sent it. */
+  /** The key or the address that has sent it. */
   owner: string | null;
   ended: boolean;
   /** Stops reading. */
@@ -25,17 +25,20 @@ interface Share {
 export class BodyBudget implements BodyShare {
   #bytes = 0;
   readonly #shares = new Map<Request, Share>();
-  /** Bytes by the key that has sent them. */
+  /** Bytes by who has sent them. */
   readonly #owned = new Map<string, number>();
   readonly #bytesMax: number;
-  /** The most of one key: half, but any body that is allowed. */
+  /** The most of one owner: a key, or an address. */
   readonly #ownedMax: number;
   readonly #refused: () => void;
 
-  /** `refused` is called for each body that does not fit. */
-  constructor(bytesMax: number, refused: () => void) {
+  /**
+   * `each` is the most bytes of one owner, which by default are half, but any body that is allowed.
+   * `refused` is called for each body that does not fit.
+   */
+  constructor(bytesMax: number, refused: () => void, each?: number) {
     this.#bytesMax = bytesMax;
-    this.#ownedMax = Math.max(bytesMax / 2, formBodyBytesMax);
+    this.#ownedMax = each ?? Math.max(bytesMax / 2, formBodyBytesMax);
     this.#refused = refused;
   }
 
@@ -43,9 +46,9 @@ export class BodyBudget implements BodyShare {
     return this.#open(request, stop, null);
   }
 
-  /** The share of one API key, which is at most half of the budget. */
-  shareOf(keyId: string): BodyShare {
-    return { open: (request, stop) => this.#open(request, stop, keyId) };
+  /** The share of one API key, or of one address. */
+  shareOf(owner: string): BodyShare {
+    return { open: (request, stop) => this.#open(request, stop, owner) };
   }
 
   #open(request: Request, stop: () => void, owner: string | null): (bytes: number) => void {

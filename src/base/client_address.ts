@@ -36,6 +36,20 @@ export function createFindClient(trustedCidrs: readonly string[]): FindClient {
   };
 }
 
+/**
+ * Returns what counts as one sender: an address of IPv4, and of IPv6 the network of 64 bits, of
+ * which one machine has as many addresses as it likes. All whose address is unknown are one.
+ */
+export function networkOf(address: string | null): string {
+  if (address === null || !address.includes(":")) return address ?? "unknown";
+  const [head = "", tail] = address.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const last = tail ? tail.split(":") : [];
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - last.length);
+  const all = [...groups, ...Array.from({ length: zeros }, () => "0"), ...last];
+  return `${all.slice(0, 4).map((group) => parseInt(group, 16).toString(16)).join(":")}::/64`;
+}
+
 /** Removes a port and brackets, and gives IPv4 within IPv6 as IPv4; null for other texts. */
 function plainAddress(text: string | null): string | null {
   if (text === null) return null;

@@ -1,5 +1,6 @@
-import { ApiError, overloaded } from "./errors.ts";
+import { ApiError } from "./errors.ts";
 import type { Incoming } from "./handler.ts";
+import type { Place, PlaceLimiter } from "./place_limiter.ts";
 
 type InTime = Incoming["inTime"];
 
@@ -34,23 +35,30 @@ export function createBodyDeadline(timer: Timer, deadlineMs: number): InTime {
   return (reading) => withDeadline(timer, reading, bound);
 }
 
-/** The same for at most `most` bodies at once. One more calls `refused` and rejects with 503. */
-export function limitWaitingBodies(
+/**
+ * The same for a sender who needs a place for each body. Calls `full` and rejects with 503
+ * `overloaded` where there is none.
+ */
+export function waitInPlace(
   wait: InTime,
-  { most, refused }: { most: number; refused: () => void },
+  { places, sender, full }: { places: PlaceLimiter; sender: string; full: () => void },
 ): InTime {
-  let waiting = 0;
-  return async (reading) => {
-    if (waiting >= most) {
-      reading.catch(() => {});
-      refused();
-      throw overloaded();
+  function acquire(): Place {
+    try {
+      return places.acquire(sender);
+    } catch (error) {
+      full();
+      throw error;
     }
-    waiting++;
+  }
+  return async (reading) => {
+    // Without a place nobody waits for it.
+    reading.catch(() => {});
+    const place = acquire();
     try {
       return await wait(reading);
     } finally {
-      waiting--;
+      place.release();
     }
   };
 }

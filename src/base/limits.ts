@@ -15,12 +15,6 @@ export const bodyBytesMax = 128 * 1024;
 export const bodyDeadlineMs = 60_000;
 /** The same for forms of unauthenticated senders, which are small. */
 export const strangersBodyDeadlineMs = 10_000;
-/**
- * Such forms may use at most one in this many of the requests that the process handles at once.
- */
-export const strangersShare = 4;
-/** One in this many bytes of the budget for bodies is for those of unknown senders. */
-export const anonymousShare = 16;
 /** Deepest nesting of a JSON body, in levels: far above what any client sends. */
 export const jsonDepthMax = 500;
 /**
@@ -55,8 +49,6 @@ export const holdWaitTotalMs = 10_000;
 export const modelListBytesMax = 32 * 1024 * 1024;
 /** How long the reader of a response may take nothing before it counts as disconnected. */
 export const readerStallMs = 120_000;
-/** One in this many bytes of the budget for bodies is for the responses of upstreams. */
-export const responsesShare = 8;
 /** How often a silent stream sends a keep-alive, in milliseconds. */
 export const keepAliveMs = 15_000;
 /** Largest response stored under an idempotency key, in bytes. */

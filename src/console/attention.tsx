@@ -3,7 +3,8 @@ import { Icon } from "../pages/icons.tsx";
 import { checkoutKindOf } from "../payments/merchant.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { OverviewView } from "./overview.tsx";
-import { unbookedOfProject } from "../payments/unbooked.ts";
+import { merchantIdOf, unbookedOfProject } from "../payments/unbooked.ts";
+import { isSecretWrong, readUnverified } from "../payments/unverified.ts";
 
 /** Something that needs a hand, and where. */
 export interface AttentionItem {
@@ -31,6 +32,10 @@ export async function attentionOf(
         : `${unbooked.length} payments are not booked.`,
       "/activity#unbooked",
     );
+  }
+  const unverified = await readUnverified(deps.kv, merchantIdOf(project));
+  if (unverified && isSecretWrong(unverified, deps.clock.now())) {
+    add("The signing secret of Stripe’s webhook is wrong.", "/payments#unverified");
   }
   const hosted = project.topUpUrl === null && project.status === "active";
   if (hosted && checkoutKindOf(deps.config, project) === "none") {

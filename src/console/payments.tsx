@@ -4,7 +4,8 @@ import { fromDecimal } from "../base/money.ts";
 import { listProjectActivities, type ProjectActivity } from "../ledger/project_activities.ts";
 import { stripeWebhookUrl } from "../payments/connect_stripe.ts";
 import { checkoutKindOf } from "../payments/merchant.ts";
-import { unbookedOfProject } from "../payments/unbooked.ts";
+import { merchantIdOf, unbookedOfProject } from "../payments/unbooked.ts";
+import { readUnverified } from "../payments/unverified.ts";
 import type { Project } from "../projects/schema.ts";
 import { FormError, FormField } from "../pages/form_parts.tsx";
 import { Badge, Card, CodeBlock, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
@@ -12,6 +13,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { orShowFormAgain, submittedText } from "./fields.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { UnbookedPayments } from "./unbooked.tsx";
+import { UnverifiedNote } from "./unverified.tsx";
 import { UserLink } from "./user_link.tsx";
 
 const section = "/payments";
@@ -31,14 +33,16 @@ export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
   async function page(visit: ProjectVisit, problem: string | null): Promise<Response> {
     const { project } = visit;
     const query = { limit: depositsShown, kind: "deposit", from: null, to: null };
-    const [{ activities }, unbooked] = await Promise.all([
+    const [{ activities }, unbooked, unverified] = await Promise.all([
       listProjectActivities(deps.kv, project, query),
       unbookedOfProject(deps.kv, project),
+      readUnverified(deps.kv, merchantIdOf(project)),
     ]);
     return visit.page(
       "Payments",
       <>
         <UnbookedPayments payments={unbooked} />
+        <UnverifiedNote events={unverified} now={deps.clock.now()} />
         <Payments
           visit={visit}
           kind={checkoutKindOf(deps.config, project)}

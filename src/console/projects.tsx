@@ -15,7 +15,9 @@ import { seeOther } from "../pages/response.tsx";
 import type { ConsoleGuard } from "./guard.tsx";
 import { Badge, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
 import { listUnbooked } from "../payments/unbooked.ts";
+import { readUnverified } from "../payments/unverified.ts";
 import { UnbookedPayments } from "./unbooked.tsx";
+import { UnverifiedNote } from "./unverified.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 /** `/console`: redirects an owner to the project, an operator to the list of projects. */
@@ -65,11 +67,13 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
     const { projects, nextCursor } = await searchProjects(deps.kv, search);
     const query = name === "" ? "" : `${new URLSearchParams({ name })}&`;
     const unbooked = await listUnbooked(deps.kv, "instance");
+    const unverified = await readUnverified(deps.kv, "instance");
     const days = await Promise.all(projects.map((project) => dayOf(deps, project)));
     return page(
       "Projects",
       <>
         <UnbookedPayments payments={unbooked} />
+        <UnverifiedNote events={unverified} now={deps.clock.now()} />
         <form method="get" action={at("/projects")} role="search" class="actions end">
           <FormField name="name" label="Find by name" type="search" value={name} />
           <button type="submit">Search</button>

@@ -62,8 +62,11 @@ export function requestPage(guard: ConsoleGuard, { deps, admin }: ConsoleDeps): 
 type Rows = readonly (readonly [name: string, value: Child])[];
 
 function endingOf(request: RequestRecord): Rows {
-  const { outcome, status, reason, latencyMs, firstTokenMs, upstream, attempts } = request;
+  const { outcome, status, reason, latencyMs, firstTokenMs, upstream, attempts, count } = request;
   return [
+    ...(count === 1 ? [] : [
+      ["Requests", `${count.toLocaleString("en-US")}: so many were refused alike`] as const,
+    ]),
     ["Outcome", <OutcomeBadge outcome={outcome} />],
     ["Status", status === 499 ? "499: the client disconnected" : String(status)],
     ...(reason === null ? [] : [["Reason", <Reason reason={reason} />] as const]),

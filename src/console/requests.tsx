@@ -184,7 +184,7 @@ function RequestTable({ visit, keys, found: { requests, places }, isFiltered }: 
       rows={requests.map((request, at) => [
         <TimeCell at={request.at} as="stamp" />,
         <Outcome request={request} />,
-        <RequestUser visit={visit} user={request.user} />,
+        <RequestUser visit={visit} request={request} />,
         <ModelName request={request} />,
         <span class="nowrap">
           {keys.get(request.key) ?? (request.key === "dev" ? "sk_dev" : "deleted")}
@@ -219,10 +219,13 @@ function RequestTable({ visit, keys, found: { requests, places }, isFiltered }: 
 
 const count = (value: number) => value.toLocaleString("en-US");
 
-function Outcome({ request: { outcome, status, reason } }: { request: RequestRecord }) {
+function Outcome(
+  { request: { outcome, status, reason, count: times } }: { request: RequestRecord },
+) {
   return (
     <>
       <OutcomeBadge outcome={outcome} />
+      {times === 1 ? null : <strong>{` ${count(times)} times`}</strong>}
       {status === 200 ? null : <span class="muted small">{` ${status}`}</span>}
       {reason === null ? null : (
         <div>
@@ -233,8 +236,10 @@ function Outcome({ request: { outcome, status, reason } }: { request: RequestRec
   );
 }
 
-function RequestUser({ visit, user }: { visit: ProjectVisit; user: string | null }) {
-  if (user === null) return <span class="muted">none</span>;
+function RequestUser(
+  { visit, request: { user, count } }: { visit: ProjectVisit; request: RequestRecord },
+) {
+  if (user === null) return <span class="muted">{count > 1 ? "none, or several" : "none"}</span>;
   return <UserLink visit={visit} user={user} />;
 }
 

@@ -48,11 +48,11 @@ interface Page {
   formBytesMax?: number;
   /** It is a file of this: it needs the key, as a form does, and the audit trail records it. */
   download?: string;
-  anonymousBody?: true;
+  strangers?: "consoleSignIn";
 }
 
 type Pages = Record<string, Page>;
-type PageRoute = { GET?: Handler; POST?: Handler; anonymousBody?: true };
+type PageRoute = { GET?: Handler; POST?: Handler; strangers?: "consoleSignIn" };
 
 /** Maps the console's paths to pages. */
 export function consoleRoutes(services: ConsoleDeps): Record<string, PageRoute> {
@@ -61,13 +61,13 @@ export function consoleRoutes(services: ConsoleDeps): Record<string, PageRoute> 
   return Object.fromEntries(pages.map(([path, page]) => [path, routeOf(page)]));
 }
 
-function routeOf({ GET, POST, withoutKey, formBytesMax, download, anonymousBody }: Page) {
+function routeOf({ GET, POST, withoutKey, formBytesMax, download, strangers }: Page) {
   const limit = formBytesMax === undefined ? {} : { formBytesMax };
   const file = download === undefined ? null : { download, freshKey: true };
   const onPost = { freshKey: withoutKey !== true, ...limit, ...file };
   // The key that a download needs is posted to its own path.
   const receive = POST ?? (file ? GET : undefined);
-  const route: PageRoute = anonymousBody ? { anonymousBody } : {};
+  const route: PageRoute = strangers ? { strangers } : {};
   if (GET) route.GET = (incoming) => GET(incoming, file ?? { freshKey: false });
   if (receive) route.POST = (incoming) => receive(incoming, onPost);
   return route;
@@ -83,7 +83,12 @@ function allPages(guard: ConsoleGuard, services: ConsoleDeps): Pages {
   const activity = activityPages(guard, services);
   return {
     "/console": { GET: consoleHome(guard) },
-    "/console/sign-in": { anonymousBody: true, withoutKey: true, GET: show, POST: signIn },
+    "/console/sign-in": {
+      strangers: "consoleSignIn",
+      withoutKey: true,
+      GET: show,
+      POST: signIn,
+    },
     "/console/sign-out": { withoutKey: true, POST: signOut },
     "/console/_kit": { GET: kitPage(guard, services) },
     "/console/projects/new": { GET: newProject.show, POST: newProject.create },

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { networkOf } from "../base/client_address.ts";
 import { afterTaking, minuteMs, rateState } from "../base/rate.ts";
 import type { FleetPart } from "../fleet/fleet.ts";
 import { createSharedTakes } from "../fleet/shared_takes.ts";
@@ -14,7 +15,7 @@ export interface SignInThrottle {
   part: FleetPart;
 }
 
-/** Attempts per minute: of one address, and of all together. */
+/** Attempts per minute: of one address, or network of IPv6, and of all together. */
 const perAddress = 10;
 const overall = 300;
 const addressesMax = 10_000;
@@ -45,7 +46,8 @@ export function createSignInThrottle({ elapsed: now }: Pick<Clock, "elapsed">): 
 
   return {
     part: taken,
-    take(address) {
+    take(given) {
+      const address = given === null ? null : networkOf(given);
       const own = address === null ? 0 : usedUp.get(address) ?? 0;
       const waitMs = Math.max(
         rateState(own, perAddress, now()).waitMs,

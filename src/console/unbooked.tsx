@@ -10,8 +10,6 @@ const currencies = new Set(Intl.supportedValuesOf("currency"));
 /** The last payments that are not booked; nothing where there are none. */
 export function UnbookedPayments({ payments }: { payments: readonly UnbookedPayment[] }) {
   if (payments.length === 0) return null;
-  // Unsigned reports are at the end: nobody can push a signed one off the page.
-  const sorted = payments.toSorted((a, b) => Number(b.isSigned) - Number(a.isSigned));
   return (
     <section id="unbooked">
       <h2>
@@ -22,7 +20,7 @@ export function UnbookedPayments({ payments }: { payments: readonly UnbookedPaym
         removed, have Stripe send the event again, or run <code>farebox stripe reconcile</code>.
       </p>
       <Table
-        caption="Signed by Stripe first, then the last reported"
+        caption="The last reported first"
         columns={[
           "Session",
           "Reported",
@@ -31,7 +29,7 @@ export function UnbookedPayments({ payments }: { payments: readonly UnbookedPaym
           { title: "Requested", number: true },
           "Reason",
         ]}
-        rows={sorted.slice(0, shownMax).map((payment) => [
+        rows={payments.slice(0, shownMax).map((payment) => [
           <code>{payment.sessionId}</code>,
           <>
             <TimeCell at={payment.lastAt} />
@@ -42,7 +40,6 @@ export function UnbookedPayments({ payments }: { payments: readonly UnbookedPaym
           <Money money={payment.requested} />,
           <>
             <code>{payment.reason}</code> {unbookedReasons[payment.reason]}
-            {payment.isSigned ? null : " Anyone may have sent it: look the session up at Stripe."}
           </>,
         ])}
         empty=""

@@ -210,12 +210,13 @@ function RecentRequests({ visit, found: { requests, places }, user }: {
       <Table
         caption="Also failed and refused ones"
         columns={["Time", "Outcome", "Model", { title: "Cost", number: true, lead: true }]}
-        rows={requests.map(({ at, outcome, reason, model, cost }, index) => [
+        rows={requests.map(({ at, outcome, reason, model, cost, count }, index) => [
           <a href={here(`/requests/one?place=${places[index]}`)}>
             <TimeCell at={at} />
           </a>,
           <>
             <OutcomeBadge outcome={outcome} /> {reason === null ? null : <code>{reason}</code>}
+            {count === 1 ? null : ` ${count} times`}
           </>,
           model ?? "",
           <MoneyCell amount={fromDecimal(cost)} currency={currency} />,

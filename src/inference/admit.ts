@@ -179,11 +179,11 @@ async function placeHold(
   },
 ): Promise<HoldResult<CallQuote>> {
   const { id, user, input, idempotency, caller, cache } = call;
-  const quotes = cache?.hit
-    ? [quoteHit(cache.hit)]
-    : targets.map(({ input, terms, priced, reasoning }) =>
-      quoteTarget(input, terms, { priced, prompt, reasons: reasoning.isKnown() })
-    );
+  const hit = cache?.hit;
+  const quotes = targets.map(({ input, terms, priced, reasoning }) => {
+    const quote = quoteTarget(input, terms, { priced, prompt, reasons: reasoning.isKnown() });
+    return hit ? quoteHit(hit, quote) : quote;
+  });
   return await holds.place<CallQuote>({
     ref,
     id,

@@ -37,6 +37,7 @@ import type { CountingBudget, CountingQueue } from "./prompt_counting.ts";
 import type { PromptSize } from "./quote.ts";
 import type { Permit, RateLimiter } from "./rate_limiter.ts";
 import type { RefusalReports } from "./refusal_reports.ts";
+import type { RefusedModels } from "../summaries/refused_models.ts";
 import type { CallCache } from "./call_cache.ts";
 import type { RunningCalls } from "./running.ts";
 import type { CallTelemetry } from "./telemetry.ts";
@@ -54,6 +55,7 @@ export interface InferenceDeps {
   prices: Prices;
   reasoningModels: ReasoningModels;
   refusalReports: RefusalReports;
+  refusedModels: RefusedModels;
   requestLog: RequestLog;
   conversion: Pick<Conversion, "saw">;
   rateLimiter: RateLimiter;

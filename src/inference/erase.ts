@@ -8,8 +8,8 @@ import { readToldCalls, runningCallsPart } from "./running.ts";
 const processesMax = 200;
 
 /**
- * Erases a user from what processes have in memory, and from what they tell each other. Events of
- * refusals that wait for the end of their minute are emitted now, by every process. The row of a
+ * Erases a user from what processes have in memory, and from what they tell each other. Refusals
+ * that wait for the end of their minute are emitted and written now, by every process. The row of a
  * process that died may name its last calls: the erasure waits until it is removed.
  */
 export function createCallErasers(

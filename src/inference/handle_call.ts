@@ -47,8 +47,8 @@ export function createCallHandler(
   return async (incoming) => {
     const id = services.deps.id("req");
     const { startedAt, requestId } = incoming;
-    const { deps, requestLog } = services;
-    const arrived = { id, endpoint: format.name, startedAt, requestId, requestLog };
+    const { deps, requestLog, refusedModels } = services;
+    const arrived = { id, endpoint: format.name, startedAt, requestId, requestLog, refusedModels };
     const telemetry = new CallTelemetry(deps, arrived);
     const segment = reservedUsers && incoming.path.split("/")[2];
     const pathUser = segment && reservedUsers ? { segment, reserved: reservedUsers } : undefined;
@@ -154,6 +154,7 @@ async function respond(
       const { refusal } = admission;
       const response = await refuse(services, call, refusal);
       const { status } = response;
+      note({ refused: reasonOf(refusal) });
       call.telemetry.end({ kind: "paywalled", reason: reasonOf(refusal), status });
       return response;
     }
@@ -318,13 +319,14 @@ async function withReferences(
 
 /** A request for a model without a price: its owner may have forgotten one. */
 async function reportUnpriced(
-  { deps, refusalReports }: InferenceDeps,
+  { deps, refusalReports, refusedModels }: InferenceDeps,
   { id, user, caller, input, receivedAt }: ReadCall,
 ): Promise<void> {
   const { id: projectId } = caller.snapshot.project;
   const reason = "model_without_price";
   deps.metrics.unpricedCalls.add();
-  deps.committer.count(countUnpricedHourly(projectId, input.model, receivedAt));
+  const model = refusedModels.nameOf(projectId, input.model);
+  deps.committer.count(countUnpricedHourly(projectId, model, receivedAt));
   await refusalReports.report({
     projectId,
     user,

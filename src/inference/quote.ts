@@ -165,12 +165,19 @@ function halfOf(amount: Amount): Amount {
   return toAmount(amount / 2n);
 }
 
-/** What a kept response holds: exactly what it costs. */
+/**
+ * What a kept response holds: exactly what it costs. One that costs nothing is for those who could
+ * pay for `uncached`, the call without the cache: others would get models' responses for nothing.
+ */
 export function quoteHit(
   { cost: amount, outputTokens }: { cost: Amount; outputTokens: number },
+  uncached: QuoteOf<TargetQuote>,
 ): QuoteOf<TargetQuote> {
-  return ({ available, balance }) =>
-    amount <= available
-      ? { amount, cap: outputTokens, cappedByBalance: false, reducedByHolds: false, balance }
-      : null;
+  return (funds) => {
+    const { available, balance } = funds;
+    const whole = amount === 0n ? uncached(funds) : null;
+    if (whole && "countTo" in whole) return whole;
+    if (amount === 0n ? whole === null : amount > available) return null;
+    return { amount, cap: outputTokens, cappedByBalance: false, reducedByHolds: false, balance };
+  };
 }

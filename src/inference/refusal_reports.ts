@@ -1,9 +1,11 @@
+import { Bursts, projectBurst } from "../base/bursts.ts";
 import { errorFields } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { FleetPart } from "../fleet/fleet.ts";
 import type { NewEvent } from "../events/event.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
+import type { RequestLog } from "../requests/request_log.ts";
 import { keyText } from "../store/batch.ts";
 
 /** A refusal of a user, and its events, which say how many refusals they stand for. */
@@ -17,12 +19,14 @@ export interface RefusalReport {
 /**
  * Emits the events of refusals: of one user and reason, the first at once, and then one a minute
  * for all that followed. A client that repeats a refused request must not cost a write each time.
+ * Where more than ten users of a project begin to be refused in a second, the others have no
+ * events: their refusals are in the summary and the log of requests.
  */
 export interface RefusalReports {
   report(refusal: RefusalReport): Promise<void>;
-  /** Emits what waits for the end of its minute. */
+  /** Emits and writes what waits for the end of its minute, in the log of requests too. */
   flush(): Promise<void>;
-  /** Emits it here, and has the other processes emit theirs at their next beat. */
+  /** The same here, and has the other processes do so at their next beat. */
   flushEverywhere(): Promise<void>;
   /** What the processes tell each other: how often each has asked for it. */
   part: FleetPart;
@@ -43,8 +47,10 @@ interface Window {
 export function createRefusalReports(
   { clock, log }: Pick<Deps, "clock" | "log">,
   emit: EmitEvents,
+  requestLog: Pick<RequestLog, "flush">,
 ): RefusalReports {
   const windows = new Map<string, Window>();
+  const projects = new Bursts(clock, projectBurst);
   let isTicking = false;
   let asked = 0;
   let heard: ReadonlyMap<string, Json> = new Map();
@@ -73,7 +79,7 @@ export function createRefusalReports(
     }
   }
 
-  const flush = () => emitAll([...windows.values()]);
+  const flush = () => emitAll([...windows.values()]).then(requestLog.flush);
 
   return {
     async report(refusal) {
@@ -85,7 +91,7 @@ export function createRefusalReports(
         window.count++;
         return;
       }
-      if (windows.size >= waitingMax) return;
+      if (windows.size >= waitingMax || !projects.isFirst(projectId)) return;
       windows.set(name, { endsAt: clock.elapsed() + everyMs, last: null, count: 0 });
       if (!isTicking) tick();
       await emit(projectId, events(1));
@@ -100,7 +106,8 @@ export function createRefusalReports(
       hear(others) {
         const isAsked = [...others].some(([process, times]) => heard.get(process) !== times);
         heard = others;
-        if (isAsked) void flush();
+        if (!isAsked) return;
+        flush().catch((error) => log("warn", "request_log_not_written", errorFields(error)));
       },
     },
   };

@@ -8,6 +8,7 @@ import type { TokenUsage } from "../pricing/usage.ts";
 import type { Caller } from "../projects/auth.ts";
 import type { RequestRecord } from "../requests/record.ts";
 import { requestDaysOf, type RequestLog } from "../requests/request_log.ts";
+import type { RefusedModels } from "../summaries/refused_models.ts";
 import { countCallHourly, countKeyHourly } from "../summaries/hourly_counters.ts";
 import type { CallEnding } from "./events.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
@@ -51,6 +52,7 @@ interface StepsOptions {
   startedAt: number;
   requestId: string;
   requestLog: RequestLog;
+  refusedModels: RefusedModels;
 }
 
 /**
@@ -64,6 +66,7 @@ export class CallTelemetry {
   use: CallUse | null = null;
   readonly #id: string;
   readonly #requestLog: RequestLog;
+  readonly #refusedModels: RefusedModels;
   readonly #deps: Pick<Deps, "metrics" | "clock" | "committer" | "showCall">;
   readonly #startedAt: number;
   readonly #endpoint: FormatName;
@@ -76,11 +79,12 @@ export class CallTelemetry {
 
   constructor(
     deps: Pick<Deps, "metrics" | "clock" | "committer" | "tracing" | "showCall">,
-    { id, endpoint, startedAt, requestId, requestLog }: StepsOptions,
+    { id, endpoint, startedAt, requestId, requestLog, refusedModels }: StepsOptions,
   ) {
     this.about = { requestId, caller: null, user: null, model: null, stream: false };
     this.#id = id;
     this.#requestLog = requestLog;
+    this.#refusedModels = refusedModels;
     this.#deps = deps;
     this.#endpoint = endpoint;
     this.#startedAt = startedAt;
@@ -148,7 +152,7 @@ export class CallTelemetry {
     const { user, model } = about;
     if (model !== null && outcome.kind !== "refused" && outcome.kind !== "replayed") {
       const call = { projectId: project.id, model, outcome: result.outcome, latencyMs };
-      this.#deps.committer.count(countCallHourly({ ...call, firstTokenMs, at: clock.now() }));
+      this.#countCall({ ...call, firstTokenMs, at: clock.now() });
     }
     const inputTokens = usage ? inputTokensOf(usage) : 0;
     const outputTokens = usage ? outputTokensOf(usage) : 0;
@@ -178,7 +182,15 @@ export class CallTelemetry {
       outputTokens,
       ...use,
       activityId: isCharged || usage ? activityIdOfRequest(this.#id) : null,
+      count: 1,
     });
+  }
+
+  /** Nobody has paid for a refused call: its model may be any text that a price for all allows. */
+  #countCall(call: Parameters<typeof countCallHourly>[0]): void {
+    const { projectId, model: asked, outcome } = call;
+    const model = outcome === "refused" ? this.#refusedModels.nameOf(projectId, asked) : asked;
+    this.#deps.committer.count(countCallHourly({ ...call, model }));
   }
 
   #isWait(): boolean {

@@ -123,11 +123,12 @@ interface RefusedCall extends MoneyCall {
 
 async function refusedResponse(
   { deps, offer }: LedgerDeps,
-  { project, user, amount, trigger, incoming: { request, requestId } }: RefusedCall,
+  { project, user, amount, trigger, incoming: { request, requestId, note } }: RefusedCall,
   { kind, balance }: { kind: RefusalReason; balance: BalanceView },
 ): Promise<Response> {
   const { code, charge } = refusalReasons[kind];
   deps.metrics.refusedMoney.charge[code].add();
+  note({ refused: code });
   deps.committer.count(countRefusalHourly(project.id, code, deps.clock.now()));
   const offered = await offer(project, user, {
     reason: kind,

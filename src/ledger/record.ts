@@ -1,8 +1,11 @@
 import { type ApiError, badRequest, notFound } from "../base/errors.ts";
 import { canonicalJson, type JsonObject, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import { Bursts, ownBurst, projectBurst } from "../base/bursts.ts";
+import type { Clock } from "../base/clock.ts";
 import { requireActive } from "../projects/active.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
+import { keyText } from "../store/batch.ts";
 import type { Budget } from "../store/budgets.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import { accountKey, entryKey, idempotencyKey, refundedKey } from "../store/keys.ts";
@@ -34,7 +37,10 @@ import { idempotencyKeyReused } from "../base/request.ts";
 export interface MoneyRecorder {
   deposit(request: MoneyRequest): Promise<MoneyResult>;
   charge(request: MoneyRequest): Promise<MoneyResult>;
-  /** Emits the events of a refused charge; `charge` does so itself. */
+  /**
+   * Emits the events of a refused charge; `charge` does so itself. After the tenth of a user and
+   * reason in a minute, and of a project in a second, further ones are only in the summary.
+   */
   emitRefused(request: MoneyRequest, refused: RefusedMoney): Promise<void>;
   /** Returns the earlier result of the same request; null when none is recorded under its key. */
   findRecorded(verb: "charge" | "refund", repeated: RepeatedRequest): Promise<Recorded | null>;
@@ -52,7 +58,14 @@ export interface MoneyRecorder {
 }
 
 /** Creates deposit, charge and refund over the account queue. */
-export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvents): MoneyRecorder {
+export function createMoneyRecorder(
+  { kv, clock }: { kv: Kv; clock: Pick<Clock, "elapsed"> },
+  queue: AccountQueue,
+  emit: EmitEvents,
+): MoneyRecorder {
+  const users = new Bursts(clock, ownBurst);
+  const projects = new Bursts(clock, projectBurst);
+
   async function recordEntry(
     operationName: string,
     request: MoneyRequest | RefundRequest,
@@ -71,6 +84,8 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
     { kind, balance: { available } }: RefusedMoney,
   ) {
     const { ref, origin: { trigger } } = request;
+    const isOne = users.isFirst(keyText([ref.projectId, ref.user, kind]));
+    if (!isOne || !projects.isFirst(ref.projectId)) return;
     await emit(ref.projectId, refusedChargeEvents(ref, kind, { ...request, trigger, available }));
   }
 

@@ -1,6 +1,7 @@
 import { formatNames } from "../base/format_names.ts";
 import { mapRefusalCodes } from "../base/refusal_reasons.ts";
 import { unbookedReasonNames } from "../base/unbooked_reasons.ts";
+import { unverifiedReasonNames } from "../base/unverified_reasons.ts";
 import { batchBuckets, latencyBuckets } from "./buckets.ts";
 import { createEntryMetrics } from "./entry_metrics.ts";
 import { MetricsRegistry } from "./registry.ts";
@@ -154,9 +155,15 @@ function troubleMeters(page: MetricsRegistry) {
     })({}),
     unbookedPayments: page.countersBy({
       name: "farebox_payments_not_booked_total",
-      help: "Reports of Stripe payments and refunds that could not be booked, by reason",
+      help: "Stripe payments and refunds that Stripe has signed and that could not be booked",
       label: "reason",
       values: unbookedReasonNames,
+    }),
+    unverifiedEvents: page.countersBy({
+      name: "farebox_stripe_events_unverified_total",
+      help: "Posts to the webhooks for Stripe that nobody could verify; anyone can send these",
+      label: "reason",
+      values: unverifiedReasonNames,
     }),
     refusedMoney: { chat: reasonsOf("chat"), charge: reasonsOf("charge") },
     repairs: page.countersBy({

@@ -92,7 +92,13 @@ const stripe: EndpointDoc = {
     }),
   },
   errors: [
-    { status: 400, code: "invalid_signature", when: "The signature is not valid." },
+    {
+      status: 400,
+      code: "invalid_signature",
+      when:
+        "The event cannot be verified: the signature is absent, does not fit or is older than " +
+        "five minutes, or the URL names no project with Stripe keys. The answer does not say which.",
+    },
     {
       status: 400,
       code: "unexpected_event",
@@ -112,7 +118,7 @@ const stripe: EndpointDoc = {
     { status: 403, code: "user_being_forgotten", when: "Stripe sends the event again later." },
     { status: 404, code: "not_found", when: "The server has no Stripe account." },
     { status: 408, code: "request_timeout", when: "The body did not arrive within ten seconds." },
-    { status: 413, code: null, when: "The event is larger than 512 KiB." },
+    { status: 413, code: null, when: "The event is larger than 64 KiB." },
     {
       status: 503,
       code: "account_contended",
@@ -188,7 +194,7 @@ export const paymentsApiDoc: EndpointDocs = {
       operationId: "takeProjectsStripeEvent",
       summary: "Receive a Stripe event for a project",
       path: projectPath,
-      errors: [...stripe.errors ?? [], ...idErrors("project, or it has no Stripe keys")],
+      errors: (stripe.errors ?? []).filter(({ status }) => status !== 404),
     },
   },
 };

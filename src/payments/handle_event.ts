@@ -71,7 +71,7 @@ async function report(
 ): Promise<void> {
   const claimed = claimedSession(event);
   if (claimed === null) return;
-  const told = { requestId, merchantId: merchant.id, claimed, reason, isSigned: true, currency };
+  const told = { requestId, merchantId: merchant.id, claimed, reason, currency };
   await reportUnbooked({ ...told, cause });
 }
 

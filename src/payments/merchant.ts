@@ -10,6 +10,7 @@ import type { MoneyRecorder } from "../ledger/record.ts";
 import type { CommitWithEvents, EmitEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { ReportUnbooked } from "./unbooked.ts";
+import type { UnverifiedReports } from "./unverified.ts";
 import type { Secrets } from "../store/secrets.ts";
 
 /** Who takes a payment: a project, or this server for wallets. */
@@ -93,4 +94,5 @@ export interface PaymentDeps {
   emit: EmitEvents;
   commit: CommitWithEvents;
   reportUnbooked: ReportUnbooked;
+  unverified: UnverifiedReports;
 }

@@ -6,7 +6,7 @@ import { jsonResponse } from "../base/response.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import { type AuditActor, byOperator, recordDeed } from "../projects/audit.ts";
 import { type Reconciled, reconcileSchema } from "./api_doc.ts";
-import { handleEvent } from "./handle_event.ts";
+import { findProject, handleEvent } from "./handle_event.ts";
 import { type Merchant, merchantOfPath, type PaymentDeps } from "./merchant.ts";
 import { changeEventTypes } from "./stripe_events.ts";
 import { claimedSession, isBooked } from "./unbooked.ts";
@@ -23,6 +23,8 @@ interface Page {
   /** What to continue after; null at the start. */
   after: string | null;
   requestId: string;
+  /** Leaves out sessions of projects that this server does not have: another one may have them. */
+  onlyOwn?: boolean;
 }
 
 /**
@@ -41,7 +43,7 @@ export function reconcileStripe(services: ReconcileDeps): Handler {
     if (stage === "") throw badCursor();
     const page = { merchant, sinceMs: Date.parse(since), after: after || null, requestId };
     const reconciled = stage === "payments"
-      ? await reconcilePayments(services, page)
+      ? await reconcileSessions(services, page)
       : await reconcileChanges(services, page);
     const by = byOperator("api", incoming.address());
     await writeAudit(services, { merchant, since, reconciled, by });
@@ -64,39 +66,48 @@ async function merchantOfRequest(services: ReconcileDeps, incoming: Incoming): P
   return await merchantOfPath(services, projectId);
 }
 
-/** Books the paid sessions of a page that are not booked yet. */
-async function reconcilePayments(services: ReconcileDeps, page: Page): Promise<Reconciled> {
-  const { merchant, sinceMs, after, requestId } = page;
+async function reconcileSessions(services: ReconcileDeps, page: Page): Promise<Reconciled> {
+  const { counts, next } = await reconcilePayments(services, page);
+  return { ...counts, nextCursor: next === null ? "changes" : `payments:${next}` };
+}
+
+/** Books the paid sessions of a page that are not booked yet. `next` is the next page's `after`. */
+export async function reconcilePayments(
+  services: PaymentDeps,
+  page: Page,
+): Promise<{ counts: Omit<Reconciled, "nextCursor">; next: string | null }> {
+  const { merchant, sinceMs, after, requestId, onlyOwn } = page;
   const { items, next } = await merchant.account.listSessions({ sinceMs, after });
-  const reconciled: Reconciled = { ...nothing, unbooked: [] };
+  const counts = { ...nothing, unbooked: new Array<Reconciled["unbooked"][number]>() };
   for (const object of items) {
     const event = { id: "reconciled", type: "checkout.session.completed", data: { object } };
     const claimed = claimedSession(event);
     const session = claimed?.sessionId ?? null;
     if (claimed === null || session === null) continue;
-    reconciled.payments++;
+    if (onlyOwn && await findProject(services, claimed.projectId) === null) continue;
+    counts.payments++;
     if (await isBooked(services.deps.kv, merchant.id, claimed)) {
-      reconciled.bookedBefore++;
+      counts.bookedBefore++;
       continue;
     }
     const outcome = await handleEvent(services, { merchant, event, requestId }).catch((error) => {
       if (!(error instanceof ApiError) || error.status >= 500) throw error;
       return { reason: error.message };
     });
-    if (outcome === "booked") reconciled.booked++;
-    else if (typeof outcome === "object") reconciled.unbooked.push({ session, ...outcome });
+    if (outcome === "booked") counts.booked++;
+    else if (typeof outcome === "object") counts.unbooked.push({ session, ...outcome });
   }
-  return { ...reconciled, nextCursor: next === null ? "changes" : `payments:${next}` };
+  return { counts, next };
 }
 
-const nothing = { payments: 0, booked: 0, bookedBefore: 0, changes: 0, nextCursor: null };
+const nothing = { payments: 0, booked: 0, bookedBefore: 0, changes: 0 };
 
 /** Records the refunds and disputes of a page that are not recorded yet. */
 async function reconcileChanges(services: ReconcileDeps, page: Page): Promise<Reconciled> {
   const { merchant, sinceMs, after, requestId } = page;
   const types = [...changeEventTypes];
   const { items, next } = await merchant.account.listEvents({ sinceMs, after, types });
-  const reconciled: Reconciled = { ...nothing, unbooked: [] };
+  const reconciled: Reconciled = { ...nothing, unbooked: [], nextCursor: null };
   for (const event of items) {
     const outcome = await handleEvent(services, { merchant, event, requestId }).catch((error) => {
       // It is logged, and would only be refused again.

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { Stripe } from "stripe";
 import { unitsPerOne, unitsPerStep } from "../base/currency.ts";
 import { ApiError, badRequest } from "../base/errors.ts";
+import type { UnverifiedReason } from "../base/unverified_reasons.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, unit } from "../base/money.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
@@ -25,7 +26,7 @@ export interface StripeAccount {
    * Throws 400, 502.
    */
   createCheckoutSession(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
-  /** Reads a webhook's event. Throws 400 when none of the account's secrets has signed it. */
+  /** Reads a webhook's event. Throws `UnverifiedError` where it may be somebody else's. */
   readEvent(raw: string, signature: string): Promise<unknown>;
   /** Lists completed sessions that were created since a time, newest first. Throws 502. */
   listSessions(page: StripePageRequest): Promise<StripePage>;
@@ -136,28 +137,13 @@ export async function openStripe(
       return await pageOf(events.list({ ...listParameters(page), types }));
     },
     async readEvent(raw, signature) {
-      const now = deps.clock.now();
-      try {
-        requireNotFuture(signature, now);
-        return await firstValid(
-          signingSecrets(webhookSecret),
-          (secret) =>
-            Client.webhooks.constructEventAsync(
-              raw,
-              signature,
-              secret,
-              toleranceSeconds,
-              crypto,
-              now,
-            ),
-        );
-      } catch (cause) {
-        throw new ApiError(400, {
-          message: "The Stripe-Signature is not valid.",
-          code: "invalid_signature",
-          cause: cause instanceof Error ? cause.message : cause,
-        });
-      }
+      const read = (secret: string) =>
+        Client.webhooks.constructEventAsync(raw, signature, secret, anyAge, crypto);
+      const event = await firstValid(signingSecrets(webhookSecret), read).catch(() => {
+        throw new UnverifiedError("invalid_signature");
+      });
+      if (!isTimely(signature, deps.clock.now())) throw new UnverifiedError("outdated_signature");
+      return event;
     },
   };
 }
@@ -229,12 +215,35 @@ async function firstValid<T>(
   throw first?.status === "rejected" ? first.reason : new Error("There is no signing secret");
 }
 
-/** Throws for a timestamp too far in the future: Stripe's client only checks that it is not old. */
-function requireNotFuture(signature: string, now: number): void {
+/** Stripe's client checks no timestamp then: it would accept any in the future. */
+const anyAge = 0;
+
+/** Whether a signature's timestamp is of the last or the next five minutes. */
+function isTimely(signature: string, now: number): boolean {
   // https://docs.stripe.com/webhooks/signature: `t=…,v1=…`. The client takes the last one.
   const times = [...signature.matchAll(/(?:^|,)t=([^,]*)/g)].map(([, time]) => Number(time));
-  if (times.some((time) => time * 1000 > now + toleranceSeconds * 1000)) {
-    throw new Error("The timestamp is in the future");
+  return times.every((time) => Math.abs(time - Math.floor(now / 1000)) <= toleranceSeconds);
+}
+
+/** Whether a header could be a signature of Stripe's. */
+export function hasSignatureForm(header: string): boolean {
+  return /(^|,)t=\d{1,12}(,|$)/.test(header) && /(^|,)v1=[\da-f]{64}(,|$)/i.test(header);
+}
+
+/**
+ * An event that nobody can verify. Whoever sends it gets the same 400 for every reason, also where
+ * there is no such project.
+ */
+export class UnverifiedError extends ApiError {
+  readonly reason: UnverifiedReason;
+
+  constructor(reason: UnverifiedReason) {
+    super(400, {
+      message: "The Stripe-Signature does not fit the project in the URL, or its signing secret.",
+      code: "invalid_signature",
+      cause: reason,
+    });
+    this.reason = reason;
   }
 }
 

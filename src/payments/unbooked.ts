@@ -1,4 +1,3 @@
-import { afterTaking, rateState } from "../base/rate.ts";
 import { errorFields } from "../base/errors.ts";
 import { fromBytes, isObject, toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
@@ -18,7 +17,7 @@ import { sweepOldRows } from "./old_rows.ts";
 import { fromStripeUnits } from "./stripe.ts";
 import { isSessionEvent } from "./stripe_events.ts";
 
-/** A paid session that Stripe, or someone in its name, has reported and that is not booked. */
+/** A paid session that Stripe has reported and that is not booked. */
 export interface UnbookedPayment {
   sessionId: string;
   /** As the session's metadata state it. */
@@ -27,8 +26,6 @@ export interface UnbookedPayment {
   paid: MoneyText | null;
   requested: MoneyText | null;
   reason: UnbookedReason;
-  /** Whether Stripe signed the event: without that, anyone may have sent it. */
-  isSigned: boolean;
   /** In milliseconds since 1970. */
   firstAt: number;
   lastAt: number;
@@ -56,11 +53,10 @@ export interface ClaimedSession extends
 /** A payment that is not booked, and why. */
 export interface UnbookedReport {
   requestId: string;
-  /** Who takes the payment; null where the URL names no project of this server. */
-  merchantId: string | null;
+  /** Who takes the payment. */
+  merchantId: string;
   claimed: ClaimedSession;
   reason: UnbookedReason;
-  isSigned: boolean;
   /** The currency of the project, if it is known. */
   currency: string | null;
   cause?: unknown;
@@ -71,26 +67,15 @@ export type ReportUnbooked = (report: UnbookedReport) => Promise<void>;
 
 /** How many a page of the console shows. */
 const listedMax = 500;
-/** Rows that anyone could write, by merchant: enough to see that a signing secret is wrong. */
-const unsignedMax = 20;
-const unsignedPerMinute = 20;
 const textMax = 256;
 const unbookedLifetimeMs = 90 * 24 * 60 * 60 * 1000;
 
-/** Creates the reports of payments that are not booked. */
+/** Creates the reports of payments that are not booked. Only Stripe's own word may get here. */
 export function createReportUnbooked(
   deps: Pick<Deps, "kv" | "committer" | "clock" | "log" | "metrics">,
 ): ReportUnbooked {
-  let usedUp = 0;
-  const mayStore = (isSigned: boolean) => {
-    if (isSigned) return true;
-    const [limit, now] = [unsignedPerMinute, deps.clock.now()];
-    if (rateState(usedUp, limit, now).waitMs > 0) return false;
-    usedUp = afterTaking(usedUp, { count: 1, limit, now });
-    return true;
-  };
   return async (report) => {
-    const { reason, claimed, merchantId, isSigned, requestId, currency, cause } = report;
+    const { reason, claimed, merchantId, requestId, currency, cause } = report;
     const { requestedUnits: units, paymentIntent, ...session } = withoutForgotten(claimed, cause);
     const requested = units === null || currency === null ? null : moneyOf(units, currency);
     const isBefore = await isBooked(deps.kv, merchantId, claimed).catch(() => false);
@@ -98,10 +83,14 @@ export function createReportUnbooked(
     deps.metrics.unbookedPayments[reason].add();
     const { sessionId, projectId: project, user, paid } = session;
     const whose = { requestId, project, merchant: merchantId, session: sessionId, paymentIntent };
-    const why = { reason, isSigned, ...(cause === undefined ? {} : { cause: String(cause) }) };
+    const why = {
+      reason,
+      isSigned: true,
+      ...(cause === undefined ? {} : { cause: String(cause) }),
+    };
     deps.log("error", "payment_not_booked", { ...whose, user, paid, requested, ...why });
-    if (merchantId === null || sessionId === null || !mayStore(isSigned)) return;
-    const row = { ...session, sessionId, requested, reason, isSigned };
+    if (sessionId === null) return;
+    const row = { ...session, sessionId, requested, reason };
     await store(deps, merchantId, row).catch((error) =>
       deps.log("warn", "unbooked_payment_not_stored", errorFields(error))
     );
@@ -116,11 +105,11 @@ function withoutForgotten(claimed: ClaimedSession, cause: unknown): ClaimedSessi
 /** Whether the session is booked: an old event may be sent again, with an outdated signature. */
 export async function isBooked(
   kv: Kv,
-  merchantId: string | null,
+  merchantId: string,
   { sessionId, projectId, paymentIntent }: ClaimedSession,
 ): Promise<boolean> {
   const keys = [
-    ...(merchantId && paymentIntent ? [stripePaymentKey(merchantId, paymentIntent)] : []),
+    ...(paymentIntent ? [stripePaymentKey(merchantId, paymentIntent)] : []),
     ...(projectId && sessionId
       ? [idempotencyKey(projectId, keyOperation("deposit", "stripe"), `stripe:${sessionId}`)]
       : []),
@@ -137,35 +126,36 @@ async function store(
   const key = unbookedPaymentKey(merchantId, told.sessionId);
   const { value, version } = await kv.get(key);
   const before = value && fromBytes<UnbookedPayment>(value);
-  // What Stripe signed is not replaced by what anyone may have sent.
-  if (before?.isSigned && !told.isSigned) return;
-  if (!before && !told.isSigned && await isFullOfUnsigned(kv, merchantId)) return;
   const lastAt = clock.now();
   const { firstAt = lastAt, count = 0 } = before ?? {};
-  const row: UnbookedPayment = { ...told, firstAt, lastAt, count: count + 1 };
+  const row: StoredUnbooked = { ...told, firstAt, lastAt, count: count + 1, isSigned: true };
   const sets = [{ key, value: toBytes(row) }];
   await committer.commit({ ...emptyWrite(), checks: [{ key, version }], sets });
 }
 
-async function isFullOfUnsigned(kv: Kv, merchantId: string): Promise<boolean> {
-  const rows = await listUnbooked(kv, merchantId);
-  return rows.filter(({ isSigned }) => !isSigned).length >= unsignedMax;
-}
+/** A row of version 0.9.0 may be a claim that nobody has signed: those are not listed. */
+type StoredUnbooked = UnbookedPayment & { isSigned: boolean };
 
 /** Lists the payments to one merchant that are not booked, the last reported first. */
 export async function listUnbooked(kv: Kv, merchantId: string): Promise<UnbookedPayment[]> {
   const rows = await kv.list({ prefix: unbookedPaymentsPrefix(merchantId), limit: listedMax });
-  return rows.flatMap(({ value }) => (value ? [fromBytes<UnbookedPayment>(value)] : []))
+  return rows.flatMap(({ value }) => (value ? [fromBytes<StoredUnbooked>(value)] : []))
+    .filter(({ isSigned }) => isSigned)
     .sort((a, b) => b.lastAt - a.lastAt);
 }
 
+/** Returns who takes the payments of a project's users: the project, or this server. */
+export function merchantIdOf({ id, mode }: Pick<Project, "id" | "mode">): string {
+  return mode === "shared" ? "instance" : id;
+}
+
 /** Lists the last payments of a project's users that are not booked. */
-export async function unbookedOfProject(
-  kv: Kv,
-  { id, mode }: Project,
-): Promise<UnbookedPayment[]> {
-  if (mode !== "shared") return await listUnbooked(kv, id);
-  return (await listUnbooked(kv, "instance")).filter(({ projectId }) => projectId === id);
+export async function unbookedOfProject(kv: Kv, project: Project): Promise<UnbookedPayment[]> {
+  const merchantId = merchantIdOf(project);
+  const rows = await listUnbooked(kv, merchantId);
+  return merchantId === project.id
+    ? rows
+    : rows.filter(({ projectId }) => projectId === project.id);
 }
 
 /** Drops reports about payments that were never booked. */

@@ -1,8 +1,9 @@
+import { Bursts, projectBurst } from "../base/bursts.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { paywalledKey, paywalledPrefix, paywalledUserPrefix } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
 import { createRounds } from "../store/scan.ts";
 import { countPaywallHourly } from "../summaries/hourly_counters.ts";
 
@@ -23,29 +24,50 @@ export function createConversion(
 ): Conversion {
   /** When users were last counted, so that most refusals write nothing. */
   const seenAt = new Map<string, number>();
+  const projects = new Bursts(clock, projectBurst);
+  /** Users without a row, since a project has very many at once: only this process knows them. */
+  const withoutRow = new Set<string>();
   return {
     saw(projectId, user) {
       const name = JSON.stringify([projectId, user]);
       const now = clock.now();
       if (now - (seenAt.get(name) ?? -hourMs) < hourMs) return;
-      if (seenAt.size >= rememberedMax) seenAt.clear();
+      if (seenAt.size >= rememberedMax) {
+        seenAt.clear();
+        withoutRow.clear();
+      }
       seenAt.set(name, now);
-      committer.carry({ key: paywalledKey(projectId, user), value: toBytes(now) });
+      if (projects.isFirst(projectId)) {
+        withoutRow.delete(name);
+        committer.carry({ key: paywalledKey(projectId, user), value: toBytes(now) });
+      } else {
+        withoutRow.add(name);
+      }
       committer.count(countPaywallHourly(projectId, { saw: 1n, paid: 0n }, now));
     },
     async paid(projectId, user) {
-      const key = paywalledKey(projectId, user);
-      const { value, version } = await kv.get(key);
-      if (value === null) return;
-      const at = fromBytes<number>(value);
-      const checks = [{ key, version }];
-      const counted = await committer.commit({ ...emptyWrite(), checks, deletes: [key] });
-      if (counted === null || clock.now() - at > hourMs) return;
-      seenAt.delete(JSON.stringify([projectId, user]));
+      const name = JSON.stringify([projectId, user]);
+      const at = withoutRow.delete(name)
+        ? seenAt.get(name)
+        : await takeRow({ kv, committer }, paywalledKey(projectId, user));
+      if (at === undefined || clock.now() - at > hourMs) return;
+      seenAt.delete(name);
       // Counted in the hour in which the paywall was seen, so that the share is never above one.
       committer.count(countPaywallHourly(projectId, { saw: 0n, paid: 1n }, at));
     },
   };
+}
+
+/** Removes a row, and returns its time; undefined where there is none, or another process has. */
+async function takeRow(
+  { kv, committer }: Pick<Deps, "kv" | "committer">,
+  key: Key,
+): Promise<number | undefined> {
+  const { value, version } = await kv.get(key);
+  if (value === null) return undefined;
+  const checks = [{ key, version }];
+  const taken = await committer.commit({ ...emptyWrite(), checks, deletes: [key] });
+  return taken === null ? undefined : fromBytes<number>(value);
 }
 
 const rowsPerSweep = 500;

@@ -27,8 +27,11 @@ interface UserLinkRow {
 
 /** Short codes in links, and what they are for. */
 export interface LinkCodes {
-  /** Returns a code for a user's top-up page: the same one for a day. */
-  forTopUp(subject: LinkSubject): Promise<string>;
+  /**
+   * Returns a code for a user's top-up page: the same one for a day. Null where a new one is needed
+   * and `mayCreate` does not allow it.
+   */
+  forTopUp(subject: LinkSubject, mayCreate: () => boolean): Promise<string | null>;
   /** Returns a new code for one request of authorization. */
   forAuthorization(link: AuthorizationLink): Promise<string>;
   /** Returns what a code is for; null for one that never was or that has expired. */
@@ -52,13 +55,16 @@ export function createLinkCodes(
 ): LinkCodes {
   const newCode = () => toBase62(randomBytes(codeBytes));
   return {
-    async forTopUp({ projectId, user }) {
+    async forTopUp({ projectId, user }, mayCreate) {
       const key = userLinkKey(projectId, user);
+      let isAllowed = false;
       while (true) {
         const { value, version } = await kv.get(key);
         const now = clock.now();
         const current = value && fromBytes<UserLinkRow>(value);
         if (current && current.expiresAt > now + lifetimeMs - dayMs) return current.code;
+        isAllowed ||= mayCreate();
+        if (!isAllowed) return current && current.expiresAt > now ? current.code : null;
         const [code, expiresAt] = [newCode(), now + lifetimeMs];
         const row: LinkRow = { kind: "topup", projectId, user, expiresAt };
         const sets = [

@@ -1,5 +1,7 @@
+import { Bursts, ownBurst, projectBurst } from "../base/bursts.ts";
 import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
+import { keyText } from "../store/batch.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createSignedTokens } from "../store/signed_tokens.ts";
 import { createLinkCodes, isLinkCode } from "./link_codes.ts";
@@ -27,12 +29,13 @@ export interface Links {
   /** Reads a hosted page's token; null when it is forged or has expired. */
   readTopUpLink(token: string): Promise<LinkSubject | null>;
   /**
-   * Creates the link where a person authorizes the project to charge their wallet for this user.
+   * Creates the link where a person authorizes the project to charge their wallet for this user. It
+   * is not stored where the project, or the user, creates very many: then nobody is told of it.
    */
   createAuthorizationLink(
     project: Project,
     user: string,
-  ): Promise<{ url: string; requestId: string }>;
+  ): Promise<{ url: string; requestId: string; isStored: boolean }>;
   /** Reads an authorization page's token; null when it is forged or has expired. */
   readAuthorizationLink(token: string): Promise<AuthorizationLink | null>;
 }
@@ -55,14 +58,18 @@ const lifetimeMs = 7 * 24 * 60 * 60 * 1000;
 type LinkDeps = Pick<Deps, "config" | "kv" | "committer" | "clock" | "id" | "randomBytes">;
 
 /**
- * Creates links. Their codes are random, and stored with what they are for; links of older versions
- * carry it themselves, signed with HMAC-SHA-256, and are read until they expire.
+ * Creates links. Their codes are random, and stored with what they are for. Where a project creates
+ * many at once, further links carry it themselves, signed with HMAC-SHA-256, as all did in older
+ * versions: refused calls with ever new user names must not fill the store.
  */
 export async function createLinks(
   { deps, secrets }: { deps: LinkDeps; secrets: Secrets },
 ): Promise<Links> {
   const { config: { baseUrl }, clock: { now }, id } = deps;
   const codes = createLinkCodes(deps, lifetimeMs);
+  const projects = new Bursts(deps.clock, projectBurst);
+  const users = new Bursts(deps.clock, ownBurst);
+  const mayStore = (projectId: string) => projects.isFirst(projectId);
   const topUps = await createSignedTokens(secrets, "top-up links");
   const approvals = await createSignedTokens(secrets, "authorization links");
   return {
@@ -70,7 +77,11 @@ export async function createLinks(
       if (project.topUpUrl !== null) {
         return fillTemplate(project.topUpUrl, { user, project: project.id, amount });
       }
-      return `${baseUrl}/t/${await codes.forTopUp({ projectId: project.id, user })}`;
+      const subject = { projectId: project.id, user };
+      const code = await codes.forTopUp(subject, () => mayStore(project.id));
+      if (code !== null) return `${baseUrl}/t/${code}`;
+      const token = await topUps.make([project.id, user, now() + lifetimeMs]);
+      return `${baseUrl}/topup/${token}`;
     },
     async readTopUpLink(token) {
       if (isLinkCode(token)) {
@@ -84,10 +95,12 @@ export async function createLinks(
     },
     async createAuthorizationLink({ id: projectId }, user) {
       const link = { projectId, user, requestId: id("areq"), issuedAt: now() };
-      return {
-        url: `${baseUrl}/a/${await codes.forAuthorization(link)}`,
-        requestId: link.requestId,
-      };
+      const { requestId, issuedAt } = link;
+      const isStored = users.isFirst(keyText([projectId, user])) && mayStore(projectId);
+      const path = isStored
+        ? `/a/${await codes.forAuthorization(link)}`
+        : `/authorize/${await approvals.make([projectId, user, requestId, issuedAt])}`;
+      return { url: `${baseUrl}${path}`, requestId, isStored };
     },
     async readAuthorizationLink(token) {
       if (isLinkCode(token)) {

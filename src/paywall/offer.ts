@@ -28,7 +28,11 @@ export function createOffers(
     if (reason !== "authorization_required" && reason !== "daily_cap") {
       return { url: await links.topUpUrl(project, user, amount), events: [] };
     }
-    const { url: approvalUrl, requestId } = await links.createAuthorizationLink(project, user);
+    const { url: approvalUrl, requestId, isStored } = await links.createAuthorizationLink(
+      project,
+      user,
+    );
+    if (!isStored) return { url: approvalUrl, events: [] };
     const requested = newEvent("authorization.requested", {
       trigger,
       subject: { type: "authorization", id: requestId, externalId: user },

@@ -26,6 +26,7 @@ const example = {
     upstream: null,
     attempts: 1,
     activityId: "act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+    count: 1,
   }],
   nextCursor: null,
   searchedTo: null,

@@ -27,11 +27,11 @@ const requestsMax = 5_000;
 export async function readKeyUses(kv: Kv, projectId: string): Promise<KeyUses> {
   const page = await listRequests(kv, projectId, { limit: requestsMax, filter: {}, rows });
   const keys = new Map<string, KeyUse>();
-  for (const { key, at, cost } of page.requests) {
+  for (const { key, at, cost, count } of page.requests) {
     const { lastAt, requests, spent } = keys.get(key) ?? { lastAt: at, requests: 0, spent: zero };
     keys.set(key, {
       lastAt: Math.max(lastAt, at),
-      requests: requests + 1,
+      requests: requests + count,
       spent: toAmount(spent + fromDecimal(cost)),
     });
   }

@@ -25,11 +25,11 @@ export async function readRanOut(
   const filter = { outcome: "refused", reason, from, to } as const;
   const { requests } = await listRequests(kv, projectId, { limit: requestsMax, filter, rows });
   const users = new Map<string, RanOut>();
-  for (const { user, at } of requests) {
+  for (const { user, at, count } of requests) {
     if (user === null) continue;
     const found = users.get(user);
-    if (found) found.requests++;
-    else users.set(user, { user, requests: 1, lastAt: at });
+    if (found) found.requests += count;
+    else users.set(user, { user, requests: count, lastAt: at });
   }
   return [...users.values()];
 }

@@ -41,6 +41,11 @@ export interface RequestRecord {
   attempts: number;
   /** The entry in the ledger; null where nothing was charged. */
   activityId: string | null;
+  /**
+   * How many requests it stands for: refused ones beyond the first are one record. Its other values
+   * are of the last; `user` and `model` are null where they differ.
+   */
+  count: number;
 }
 
 type Cell = string | number | boolean | null;
@@ -68,6 +73,7 @@ const columns = [
   "upstream",
   "attempts",
   "activityId",
+  "count",
 ] as const satisfies readonly (keyof RequestRecord)[];
 
 /** The columns of a record, as in CSV. */

@@ -8,12 +8,14 @@ import { projectsPrefix, requestsKey, requestsPrefix } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { createRounds } from "../store/scan.ts";
 import { requestColumns, type RequestRecord, type StoredRequest, storeRequest } from "./record.ts";
+import { createRefusalFolds } from "./refusal_folds.ts";
 
 /** Records what came of each request, and keeps it for some days. */
 export interface RequestLog {
   /**
-   * Records a request. It is written with a later write, within a second: a process that dies
-   * may lose the last second of the log, and of nothing else.
+   * Records a request. It is written with a later write, within a second, and of many refused
+   * ones those after the first within a minute, as one record: a process that dies may lose that
+   * much of the log, and of nothing else.
    */
   add(projectId: string, record: RequestRecord): void;
   /** Writes what has not been written. */
@@ -22,6 +24,8 @@ export interface RequestLog {
 
 /** How long records wait for a write to go with. */
 const waitMs = 1_000;
+/** How long refused requests are counted together before they are written. */
+const foldedMs = 60_000;
 /** A row has at most so many records and characters, and so at most 64 KiB. */
 const recordsPerRow = 64;
 const charsPerRow = 16_000;
@@ -41,7 +45,9 @@ export function createRequestLog(
   >,
 ): RequestLog {
   const buffers = new Map<string, Buffer>();
+  const folds = createRefusalFolds(clock);
   let isPlanned = false;
+  let isFoldPlanned = false;
   let dropped = 0;
 
   function close(projectId: string, { records }: Buffer): void {
@@ -53,42 +59,65 @@ export function createRequestLog(
     committer.carry(row);
   }
 
+  function planFolded(): void {
+    if (isFoldPlanned) return;
+    isFoldPlanned = true;
+    clock.after(foldedMs, () => {
+      isFoldPlanned = false;
+      appendFolded();
+    });
+  }
+
+  function appendFolded(): void {
+    for (const { projectId, record } of folds.takeAll()) append(projectId, record);
+  }
+
   function plan(): void {
     if (isPlanned) return;
     isPlanned = true;
     clock.after(waitMs, () => {
       isPlanned = false;
-      flush().catch((error) => log("warn", "request_log_not_written", errorFields(error)));
+      writeBuffers().catch((error) => log("warn", "request_log_not_written", errorFields(error)));
     });
   }
 
   async function flush(): Promise<void> {
+    appendFolded();
+    await writeBuffers();
+  }
+
+  async function writeBuffers(): Promise<void> {
     for (const [projectId, buffer] of buffers) close(projectId, buffer);
     await committer.flush();
     if (dropped > 0) log("warn", "request_log_dropped", { requests: dropped });
     dropped = 0;
   }
 
+  function append(projectId: string, record: RequestRecord): void {
+    if (committer.carried() * recordsPerRow >= waitingMax) {
+      dropped += record.count;
+      return;
+    }
+    const text = JSON.stringify(storeRequest(record));
+    let buffer = buffers.get(projectId);
+    if (buffer && buffer.chars + text.length > charsPerRow) {
+      close(projectId, buffer);
+      buffer = undefined;
+    }
+    if (!buffer) {
+      buffer = { records: [], chars: 0 };
+      buffers.set(projectId, buffer);
+    }
+    buffer.records.push(text);
+    buffer.chars += text.length;
+    if (buffer.records.length >= recordsPerRow) close(projectId, buffer);
+    plan();
+  }
+
   return {
     add(projectId, record) {
-      if (committer.carried() * recordsPerRow >= waitingMax) {
-        dropped++;
-        return;
-      }
-      const text = JSON.stringify(storeRequest(record));
-      let buffer = buffers.get(projectId);
-      if (buffer && buffer.chars + text.length > charsPerRow) {
-        close(projectId, buffer);
-        buffer = undefined;
-      }
-      if (!buffer) {
-        buffer = { records: [], chars: 0 };
-        buffers.set(projectId, buffer);
-      }
-      buffer.records.push(text);
-      buffer.chars += text.length;
-      if (buffer.records.length >= recordsPerRow) close(projectId, buffer);
-      plan();
+      if (folds.fold({ projectId, record })) planFolded();
+      else append(projectId, record);
     },
     flush,
   };

@@ -65,6 +65,11 @@ export const requestViewSchema = z.object({
   upstream: orNull("The upstream that answered, where the request was routed."),
   attempts: count("How many targets were asked."),
   activityId: orNull("The entry in the ledger, where there is one."),
+  count: count(
+    "How many requests it stands for: after the tenth refusal of a user and reason in a minute, " +
+      "or of the project in a second, the others are one row, with the values of the last. `user` " +
+      "and `model` are null there where they differ.",
+  ),
 }).meta({ id: "Request" });
 
 /** A page of requests. */

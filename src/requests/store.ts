@@ -5,5 +5,6 @@ import { requestColumns, type RequestRecord, type StoredRequest } from "./record
 export function readRequest(stored: StoredRequest): RequestRecord {
   const record: JsonObject = {};
   for (const [at, name] of requestColumns.entries()) record[name] = stored[at] ?? null;
+  record.count ??= 1;
   return record as unknown as RequestRecord;
 }

@@ -228,6 +228,15 @@ export const unbookedPaymentsPrefix = (merchantId: string): Key => ["unbooked_pa
 export const allUnbookedPaymentsPrefix: Key = ["unbooked_payment"];
 
 /**
+ * Events for one Stripe account that nobody could verify: how many, and why. Written at most once a
+ * minute by each process, and by the sweep that then asks Stripe; removed with the next event that
+ * is verified, or by the sweep after 7 days.
+ */
+export const unverifiedEventsKey = (merchantId: string): Key => ["unverified_events", merchantId];
+/** Those of all accounts. */
+export const allUnverifiedEventsPrefix: Key = ["unverified_events"];
+
+/**
  * A payment that is on its way to a user, such as a bank transfer, or has failed. Written when
  * Stripe reports it; removed when it is booked, or by the sweep after 30 days.
  */

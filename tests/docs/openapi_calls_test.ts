@@ -310,7 +310,8 @@ for (const operation of operations) {
       await expect(415, { headers: { "content-type": "text/plain" } });
     }
     for (const { name } of parametersOf(described, "path")) {
-      if (name === "user") continue;
+      // Stripe's webhook has one answer for all that is not signed.
+      if (name === "user" || path.startsWith("/v1/stripe/")) continue;
       await expect(404, { ids: { ...ids, [name]: name === "model" ? "no/such" : "pw_0" } });
     }
     for (const { name, schema } of parametersOf(described, "query")) {

@@ -52,6 +52,7 @@ Deno.test("refusals: those of a user who is erased are reported before, and name
   using world = await createWorld();
   await subscribe(world, { events: ["request.blocked"] });
   for (let at = 0; at < 3; at++) await ask(world, ada);
+  await deliver(world);
   await forgetWholly(world);
   const counts = (await eventsOf(world)).map(([, , count]) => count);
   assert.deepEqual(counts, [1, 2]);

@@ -6,7 +6,7 @@ import { leaseMs as leaseOf } from "../../src/webhooks/lease.ts";
 import { outboxGraceMs, unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
 import { chat, chatStream, openReader, until } from "../support/chat.ts";
 import { settle } from "../support/clock.ts";
-import { unbookedCase, unpricedCase } from "../support/payments.ts";
+import { stripeCases } from "../support/payments.ts";
 import {
   familyOf,
   openMetered,
@@ -353,7 +353,7 @@ const table: Record<string, Case> = {
       await world.app.sweep();
     },
   },
-  ...{ "a payment that cannot be booked": unbookedCase, "an unpriced call": unpricedCase },
+  ...stripeCases,
   "a redelivery that is asked for": {
     moves: { 'farebox_repairs_total{what="redelivery"}': 1 },
     async happens(world) {

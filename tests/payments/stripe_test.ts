@@ -353,7 +353,7 @@ Deno.test("stripe: its keys are encrypted, and never shown", async () => {
   assert.doesNotMatch(stored, /of_the_owner/);
   const other = await world.makeProject();
   const foreign = await world.json(`/v1/stripe/${other.projectId}`, { key: null, raw: "{}" });
-  assert.equal(foreign.status, 404);
+  assert.equal(foreign.status, 400);
 });
 
 Deno.test("stripe: amounts are sent in the currency's smallest unit, exactly or not at all", () => {

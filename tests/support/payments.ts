@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chat } from "./chat.ts";
 import type { Session } from "./stripe.ts";
 import { openSession, tellServer } from "./wallets.ts";
-import { type Body, createWorld, type World } from "./world.ts";
+import { adminKey, type Body, createWorld, type World } from "./world.ts";
 
 /** The Stripe keys of a project in tests. */
 export const ownerStripe = {
@@ -62,25 +62,48 @@ export function onlyUnbooked(world: World): Body {
   return first ?? assert.fail("nothing was reported");
 }
 
-/** A payment whose event no one here can verify, and what it counts. */
-export const unbookedCase = {
-  moves: { 'farebox_payments_not_booked_total{reason="no_stripe_account"}': 1 },
+/** A session of a project that is paid and names no user. */
+function userlessEvent({ projectId }: World) {
+  const object = {
+    id: "cs_1",
+    payment_status: "paid",
+    metadata: { farebox_project: projectId },
+  };
+  return { id: "evt_1", type: "checkout.session.completed", data: { object } };
+}
+
+/** A payment that Stripe reports and that cannot be booked, and what it counts. */
+const unbookedCase = {
+  moves: { 'farebox_payments_not_booked_total{reason="missing_user"}': 1 },
   async happens(world: World): Promise<void> {
-    const object = {
-      id: "cs_1",
-      payment_status: "paid",
-      metadata: { farebox_project: world.projectId },
-    };
-    const event = { id: "evt_1", type: "checkout.session.completed", data: { object } };
+    const settings = { method: "PATCH", key: adminKey, body: { stripe: ownerStripe } };
+    await world.call(`/v1/admin/projects/${world.projectId}`, settings);
     const path = `/v1/stripe/${world.projectId}`;
-    assert.equal((await tellServer(world, event, "whsec_any", path)).status, 404);
+    const told = await tellServer(world, userlessEvent(world), ownerStripe.webhookSecret, path);
+    assert.equal(told.status, 200);
+  },
+};
+
+/** An event that no one here can verify, and what it counts. */
+const unverifiedCase = {
+  moves: { 'farebox_stripe_events_unverified_total{reason="no_stripe_account"}': 1 },
+  async happens(world: World): Promise<void> {
+    const path = `/v1/stripe/${world.projectId}`;
+    assert.equal((await tellServer(world, userlessEvent(world), "whsec_any", path)).status, 400);
   },
 };
 
 /** What a call of a model without a price counts. */
-export const unpricedCase = {
+const unpricedCase = {
   moves: { farebox_unpriced_calls_total: 1 },
   async happens(world: World) {
     await chat(world, { model: "no-such-model" });
   },
+};
+
+/** These by what happens. */
+export const stripeCases = {
+  "a payment that cannot be booked": unbookedCase,
+  "an event that nobody can verify": unverifiedCase,
+  "an unpriced call": unpricedCase,
 };
