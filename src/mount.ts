@@ -1,7 +1,7 @@
 import { type Context, Hono } from "@hono/hono";
 import { type AccessLog, createAccessLog } from "./access_log.ts";
 import { BodyBudget } from "./base/body_budget.ts";
-import { ApiError, badRequest, errorFields, overloaded } from "./base/errors.ts";
+import { ApiError, badRequest, errorFields, internalError, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
 import { createFindClient, networkOf } from "./base/client_address.ts";
 import { createBodyDeadline, waitInPlace } from "./base/deadline.ts";
@@ -349,14 +349,6 @@ function maskGroups(match: string, ...rest: unknown[]): string {
 
 function maskKeys(path: string): string {
   return path.includes("sk_") ? path.replace(/sk_\w+/g, "[key]") : path;
-}
-
-function internalError(cause: unknown): ApiError {
-  return new ApiError(500, {
-    message: "The service failed to handle this request. It has been logged.",
-    code: "internal_error",
-    cause,
-  });
 }
 
 const invalidHost: Handler = () => {

@@ -36,7 +36,10 @@ const listAlerts: EndpointDoc = {
   description: "The conditions of the project's setting `alerts` that hold, and those that held.",
   path,
   answers: { 200: responseDocs("The alerts.", alertsViewSchema, { firing: example }) },
-  errors: [noProject],
+  errors: [
+    { status: 400, code: "invalid_value", when: "The project's id is not valid." },
+    noProject,
+  ],
 };
 
 const testAlerts: EndpointDoc = {

@@ -91,6 +91,15 @@ export function notFound(what: string, code = "not_found"): ApiError {
   return new ApiError(404, { message: `No such ${what}.`, code });
 }
 
+/** 500: a fault of ours, which only the log explains. */
+export function internalError(cause: unknown): ApiError {
+  return new ApiError(500, {
+    message: "The service failed to handle this request. It has been logged.",
+    code: "internal_error",
+    cause,
+  });
+}
+
 const storeAway: ErrorDetail = {
   message: "The service's store is not answering. Try again shortly.",
   type: "service_unavailable_error",

@@ -67,6 +67,11 @@ export const metadata = z.custom<JsonObject>(isObject).meta({
   override: { type: "object" },
 });
 
+/** A model's name. It becomes a part of keys and URLs, which hold only well-formed Unicode. */
+export const modelName = z.string().min(1).max(256).refine((name) => name.isWellFormed(), {
+  error: "must be well-formed Unicode",
+});
+
 /** Where the next page starts. */
 export const nextCursor = z.string().nullable().meta({
   description: "Pass it as `cursor` for the next page; null at the end.",

@@ -12,6 +12,27 @@ export function isObject(value: unknown): value is JsonObject {
     !rawJson.isRawJSON(value);
 }
 
+/**
+ * A record's own member; undefined where it has none of this name. Names that others write may be
+ * `constructor`, which every object inherits.
+ */
+export function ownMember<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(record, name) ? record[name] : undefined;
+}
+
+/**
+ * A value as text; "" for an object, a list and nothing. `String` throws for an object whose own
+ * member is named `toString`, and for a number that is kept as its source.
+ */
+export function plainText(value: unknown): string {
+  return typeof value === "object" || value === undefined ? "" : String(value);
+}
+
+/** A value as a number; NaN for an object, a list and nothing, for which `Number` may throw. */
+export function plainNumber(value: unknown): number {
+  return typeof value === "object" ? NaN : Number(value);
+}
+
 // https://tc39.es/proposal-json-parse-with-source/: not yet in TypeScript's library.
 const rawJson = JSON as unknown as {
   isRawJSON(value: unknown): boolean;

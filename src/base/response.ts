@@ -59,6 +59,20 @@ export function errorResponse(
   return jsonResponse(error.status, body, requestId, { ...headers, ...error.headers });
 }
 
+/** The most characters of a header value that is not ours. */
+const headerCharsMax = 4_096;
+
+/**
+ * Encodes a text as the value of a header: visible ASCII and spaces within stay, all else is
+ * percent-encoded as UTF-8, so that a URL stays one. A long text is cut. Never throws. For every
+ * text that a caller, an upstream or an owner has written.
+ */
+export function headerValue(text: string): string {
+  const whole = text.length > headerCharsMax ? text.slice(0, headerCharsMax) : text;
+  if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(whole)) return whole;
+  return whole.toWellFormed().replace(/^ +| +$|[^\x20-\x7e]+/g, encodeURIComponent);
+}
+
 /**
  * Decodes a header value as strict UTF-8; null when it is not. Fetch passes header bytes on as
  * Latin-1.

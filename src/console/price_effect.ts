@@ -2,7 +2,7 @@ import { type Amount, formatAmount } from "../base/money.ts";
 import { tokenCounts } from "../base/token_classes.ts";
 import { costOfUse, useOfTokens } from "../pricing/price.ts";
 import type { Prices } from "../pricing/terms.ts";
-import { canonicalJson } from "../base/json.ts";
+import { canonicalJson, ownMember } from "../base/json.ts";
 import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Sample } from "./price_form.ts";
@@ -65,7 +65,8 @@ function changedModels(before: Pricing, after: Pricing): string[] {
   const isFeeMoved = before.requestFee !== after.requestFee;
   return [...names].filter((name) =>
     isFeeMoved ||
-    canonicalJson(before.models[name] ?? null) !== canonicalJson(after.models[name] ?? null)
+    canonicalJson(ownMember(before.models, name) ?? null) !==
+      canonicalJson(ownMember(after.models, name) ?? null)
   );
 }
 

@@ -1,6 +1,6 @@
 import { type CommonPriceField, mapCommonPrices } from "../base/token_classes.ts";
 import { badRequest } from "../base/errors.ts";
-import { isObject, parseJson } from "../base/json.ts";
+import { isObject, ownMember, parseJson } from "../base/json.ts";
 import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { decimalText, integerText, submittedText } from "./fields.ts";
@@ -87,7 +87,7 @@ export function pricingOf(form: URLSearchParams, before: Pricing): Record<string
     if (named.has(name) || unseen.has(name)) {
       throw badRequest("name", `The model '${name}' is listed twice.`);
     }
-    named.set(name, priceOf(form, at, before.models[row.was] ?? {}));
+    named.set(name, priceOf(form, at, ownMember(before.models, row.was) ?? {}));
   });
   return {
     catalogue,

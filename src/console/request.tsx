@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { ownMember } from "../base/json.ts";
 import type { Child } from "@hono/hono/jsx";
 import type { Handler } from "../base/handler.ts";
 import { fromDecimal, toAmount } from "../base/money.ts";
@@ -92,7 +93,7 @@ function Reason({ reason }: { reason: string }) {
   return (
     <>
       <code>{reason}</code>
-      <div class="muted small">{refusals[reason] ?? callErrorText(reason)}</div>
+      <div class="muted small">{ownMember(refusals, reason) ?? callErrorText(reason)}</div>
     </>
   );
 }

@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { ownMember } from "../base/json.ts";
 import type { Child } from "@hono/hono/jsx";
 import type { Project } from "../projects/schema.ts";
 import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
@@ -150,7 +151,7 @@ function State({ of: { upstream, model }, project, health }: {
   project: Project;
   health: readonly TargetView[];
 }) {
-  const settings = project.upstreams?.[upstream];
+  const settings = ownMember(project.upstreams ?? {}, upstream);
   const host = settings && new URL(urlOf(settings)).host;
   const known = health.find((one) =>
     one.upstream === upstream && one.model === model && new URL(one.url).host === host

@@ -21,6 +21,7 @@ export function docsRoutes({ deps: { config, guides }, operations }: {
   const base = publicPath(config, "");
   const document = once(() => createDocument(operations, config));
   const text = once(() => new TextEncoder().encode(JSON.stringify(document())));
+  const packed = once(() => pack(text()));
   const reference = once(() => createReference(operations, document()));
   const overview = once(() => encoded(<OverviewPage reference={reference()} base={base} />));
   const pages = new Map<string, Uint8Array<ArrayBuffer>>();
@@ -50,7 +51,7 @@ export function docsRoutes({ deps: { config, guides }, operations }: {
   }
 
   return {
-    openapi: (incoming) => cached(incoming, text(), "application/json"),
+    openapi: async (incoming) => cached(incoming, await packed(), "application/json"),
     overview: ({ requestId }) => sharedResponse(overview(), pageResponse(200, "", { requestId })),
     page: asPage(
       ({ param, requestId }) =>
@@ -100,18 +101,51 @@ function sharedResponse(bytes: Uint8Array<ArrayBuffer>, init: ResponseInit): Res
   return response;
 }
 
-/**
- * Returns a text that never changes while the process runs; 304 for a client that has it already.
- */
+/** A text that never changes while the process runs, plain and compressed. */
+interface Packed {
+  text: Uint8Array<ArrayBuffer>;
+  gzip: Uint8Array<ArrayBuffer>;
+  /** Tells it from that of another version. */
+  hash: string;
+}
+
+async function pack(text: Uint8Array<ArrayBuffer>): Promise<Packed> {
+  const compressed = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"));
+  return {
+    text,
+    gzip: new Uint8Array(await new Response(compressed).arrayBuffer()),
+    hash: createHash("sha256").update(text).digest("base64url"),
+  };
+}
+
+/** Returns such a text as its client can read it; 304 for a client that has it already. */
 function cached(
   { request, requestId }: Parameters<Handler>[0],
-  text: Uint8Array<ArrayBuffer>,
+  { text, gzip, hash }: Packed,
   type: string,
 ) {
-  const etag = `"${createHash("sha256").update(text).digest("base64url")}"`;
-  const headers = { ...corsHeaders, "cache-control": "no-cache", etag, "x-request-id": requestId };
+  const encoding = takesGzip(request.headers.get("accept-encoding") ?? "") ? "gzip" : null;
+  const etag = encoding ? `"${hash}-${encoding}"` : `"${hash}"`;
+  const headers = {
+    ...corsHeaders,
+    "cache-control": "no-cache",
+    vary: "accept-encoding",
+    etag,
+    "x-request-id": requestId,
+  };
   const known = (request.headers.get("if-none-match") ?? "").split(/,\s*/)
     .some((tag) => tag.replace(/^W\//, "") === etag);
   if (known) return new Response(null, { status: 304, headers });
-  return sharedResponse(text, { headers: { ...headers, "content-type": type } });
+  const encoded = encoding ? { "content-encoding": encoding } : {};
+  const sent = { headers: { ...headers, ...encoded, "content-type": type } };
+  return sharedResponse(encoding ? gzip : text, sent);
+}
+
+/** Whether an `Accept-Encoding` names gzip, with a weight above zero (RFC 9110, 12.5.3). */
+function takesGzip(accepted: string): boolean {
+  return accepted.toLowerCase().split(",").some((one) => {
+    const [name = "", ...parameters] = one.split(";").map((part) => part.trim());
+    const weight = parameters.find((part) => part.startsWith("q="))?.slice(2);
+    return name === "gzip" && (weight === undefined || Number(weight) > 0);
+  });
 }

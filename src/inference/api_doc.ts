@@ -93,6 +93,13 @@ const callErrors: readonly ErrorDoc[] = [
   { status: 429, ...passed, headers: headersWithRetry },
   { status: 499, code: null, when: "The client disconnected; only the log shows this." },
   {
+    status: 500,
+    code: "internal_error",
+    when: "An internal error, which has been logged. A response that the upstream has given is " +
+      "charged.",
+    headers: chargedHeaders,
+  },
+  {
     status: 502,
     code: "upstream_error",
     when: "The upstream returned an invalid response.",

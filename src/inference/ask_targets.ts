@@ -40,6 +40,7 @@ export function beginCall(
     untried: others,
     until: clock.elapsed() + longestMs,
     hasBegun: false,
+    isEnding: false,
     ...newAttempt(services, { format, prompt: placed.prompt }, first),
   };
 }

@@ -1,6 +1,6 @@
 import type { BodyBudget } from "../base/body_budget.ts";
 import { ApiError } from "../base/errors.ts";
-import type { HeaderList } from "../base/response.ts";
+import { type HeaderList, headerValue } from "../base/response.ts";
 import type { MemoryBudget } from "../base/memory_budget.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Place, PlaceLimiter } from "../base/place_limiter.ts";
@@ -130,6 +130,8 @@ export interface AdmittedCall extends InferenceCall, CallAttempt {
   until: number;
   /** A part of a response has been sent: no other target may be asked. */
   hasBegun: boolean;
+  /** The store has been asked to charge or to release it, which happens once. */
+  isEnding: boolean;
 }
 
 /** Identifies a response where its upstream does not. */
@@ -145,7 +147,9 @@ export function targetHeaders({ target, failed, isRouted, cache }: AdmittedCall)
   const { removedTools, upstream } = target;
   if (!isRouted && !cache && removedTools.length === 0) return {};
   const headers: Record<string, string> = {};
-  if (removedTools.length > 0) headers["x-service-removed-tools"] = removedTools.join(", ");
+  if (removedTools.length > 0) {
+    headers["x-service-removed-tools"] = headerValue(removedTools.join(", "));
+  }
   if (cache) headers["x-service-cache"] = cache.hit ? "hit" : "miss";
   if (isRouted) {
     headers["x-service-upstream"] = upstream.name;

@@ -22,17 +22,23 @@ export function endingOf(error: unknown): CallEnding {
   return left ? { kind: "canceled" } : failedEnding(error);
 }
 
+/** Whether an error is a fault of ours, and no answer to a request. */
+export function isOurFault(error: unknown): boolean {
+  return !(error instanceof ApiError);
+}
+
 /**
- * Whether our own bound or deadline has cut a response that its upstream charges for; the meter
- * then notes what was cut. Text that has passed is counted. Before any, an aborted stream has cost
- * its prompt. Where the upstream would not stop, or we could not read the text, the output that was
- * held is charged.
+ * Whether our own bound or deadline, or a fault of ours, has cut a response that its upstream
+ * charges for; the meter then notes what was cut. Text that has passed is counted. Before any, an
+ * aborted stream has cost its prompt. Where the upstream would not stop, or we could not read the
+ * text, the output that was held is charged.
  */
 export function isChargedCut(call: AdmittedCall, error: unknown): boolean {
   const { meter, input } = call;
-  if (!isOurBound(error) || !meter.bodyBegun) return false;
+  const isFault = isOurFault(error);
+  if (isFault ? !meter.isAnswered : !isOurBound(error) || !meter.bodyBegun) return false;
   const isAborted = input.stream && abortPolicy(call) === "estimate";
-  const isKnown = isDeadline(error) && (meter.producedOutput || isAborted);
+  const isKnown = (isFault || isDeadline(error)) && (meter.producedOutput || isAborted);
   if (!isKnown) meter.noteUnreadOutput();
   return true;
 }

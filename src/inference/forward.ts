@@ -40,6 +40,7 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
     signal: call.controller.signal,
     onSend: (sent) => void (meter.promptSent = sent),
   }, call.telemetry.span);
+  meter.isAnswered = true;
   const bridge = bridgeTo(dialect.format);
   call.isBridged = bridge !== null;
   return { ...response, bridge };

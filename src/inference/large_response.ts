@@ -5,18 +5,37 @@ import { tokenCounts } from "../base/token_classes.ts";
 import { pricesOnlyUnits } from "../pricing/price.ts";
 import { corsHeaders, type HeaderList } from "../base/response.ts";
 import { activityIdOfRequest } from "../ledger/entry.ts";
-import { errorFields } from "../base/errors.ts";
 import { abortError } from "../upstreams/client.ts";
 import { upstreamDisconnected } from "../upstreams/errors.ts";
 import { type AdmittedCall, billOf, type InferenceDeps, targetHeaders } from "./call.ts";
 import { noteOutcome } from "./ask_targets.ts";
 import { noteMade } from "./note_made.ts";
-import { endingOf } from "./disconnect.ts";
+import { endingOf, isOurFault } from "./disconnect.ts";
+import { endEarly } from "./end_early.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { PacedBody } from "./paced_body.ts";
 import { rateHeaders } from "./rate_limiter.ts";
 import { BodyScan, type LargeBody } from "./read_whole.ts";
 import { settleCall } from "./settle.ts";
+
+/** The headers of such a response, as far as they are known before its charge. */
+export function largeHeaders(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  { type }: LargeBody,
+): Headers {
+  return new Headers({
+    ...corsHeaders,
+    "content-type": type ?? "application/json",
+    "x-request-id": call.requestId,
+    ...knownCost(services, call),
+    "x-service-activity-id": activityIdOfRequest(call.id),
+    ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
+    ...rateHeaders(call.rateLimits),
+    ...targetHeaders(call),
+    ...(call.idempotency ? { "idempotency-stored": "false" } : {}),
+  });
+}
 
 /**
  * A whole response that is too large to be parsed: its bytes are passed on as they arrive, and what
@@ -26,7 +45,7 @@ import { settleCall } from "./settle.ts";
 export function largeResponse(
   services: InferenceDeps,
   call: AdmittedCall,
-  { large, onEnd }: { large: LargeBody; onEnd: () => void },
+  { large, headers, onEnd }: { large: LargeBody; headers: Headers; onEnd: () => void },
 ): Response {
   const { request, controller: { signal } } = call;
   const { clock } = services.deps;
@@ -35,24 +54,17 @@ export function largeResponse(
   const stream = body.start(async () => {
     try {
       await pass(services, call, { large, body });
+    } catch (error) {
+      // Nobody has read what has passed to its end.
+      call.meter.noteUnreadOutput();
+      await endEarly(services, call, error).catch(() => {});
+      body.breakOff(error);
     } finally {
       removeStream();
       onEnd();
     }
   });
-  return new Response(stream, {
-    headers: {
-      ...corsHeaders,
-      "content-type": large.type ?? "application/json",
-      "x-request-id": call.requestId,
-      ...knownCost(services, call),
-      "x-service-activity-id": activityIdOfRequest(call.id),
-      ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
-      ...rateHeaders(call.rateLimits),
-      ...targetHeaders(call),
-      ...(call.idempotency ? { "idempotency-stored": "false" } : {}),
-    },
-  });
+  return new Response(stream, { headers });
 }
 
 async function pass(
@@ -66,9 +78,17 @@ async function pass(
   let last = start;
   let bytes = start.length;
   let broken: unknown = null;
+  const { signal } = call.controller;
+  const next = async () => {
+    try {
+      return await rest?.read();
+    } catch (cause) {
+      throw abortError(signal) ?? upstreamDisconnected(cause);
+    }
+  };
   try {
     if (scan) await scanInSlices(scan, start, clock);
-    for (let piece = await rest?.read(); piece; piece = await rest?.read()) {
+    for (let piece = await next(); piece; piece = await next()) {
       body.send(last);
       // A piece is valid until the next read only, and the last one is sent after the charge.
       last = piece.slice();
@@ -80,29 +100,24 @@ async function pass(
       }
       await body.untilDemand();
     }
-    call.controller.signal.throwIfAborted();
-  } catch (cause) {
-    broken = abortError(call.controller.signal) ?? upstreamDisconnected(cause);
+    signal.throwIfAborted();
+  } catch (error) {
+    if (isOurFault(error)) throw error;
+    broken = error;
     call.telemetry.countError(broken);
     if (call.isRouted) noteOutcome(services, call, broken);
   }
   scan?.end();
   if (!call.format.isPassedOn) call.meter.noteUnreadOutput();
   else noteMade(call, { start, bytes });
-  try {
-    await settleCall(services, call, {
-      usage: await call.meter.usage(),
-      ending: endingOf(broken),
-      alongside: (tx) => void (call.idempotency && removeIdempotencyMark(tx, call.idempotency)),
-    });
-    if (broken) return body.breakOff(broken);
-    body.send(last);
-    body.close();
-  } catch (error) {
-    const { id: chat, requestId } = call;
-    services.deps.log("error", "response_failed", { requestId, chat, ...errorFields(error) });
-    body.breakOff(error);
-  }
+  await settleCall(services, call, {
+    usage: await call.meter.usage(),
+    ending: endingOf(broken),
+    alongside: (tx) => void (call.idempotency && removeIdempotencyMark(tx, call.idempotency)),
+  });
+  if (broken) return body.breakOff(broken);
+  body.send(last);
+  body.close();
 }
 
 const nothing = new Uint8Array();

@@ -1,5 +1,6 @@
 import { type MemoryShare, unsharedBytes } from "../base/memory_budget.ts";
 import type { UpstreamBody } from "../deps.ts";
+import { headerValue } from "../base/response.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { abortError, peekBody, readBodyStart } from "../upstreams/client.ts";
 import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/errors.ts";
@@ -20,7 +21,7 @@ export async function readMade(
   made: MadeOf,
   response: MadeResponse,
 ): Promise<LargeBody> {
-  const type = response.header("content-type") ?? "";
+  const type = headerValue(response.header("content-type") ?? "");
   const { start, body } = await peekBody(response.body, call.controller.signal);
   const kind = kindOf(made, type.toLowerCase(), start);
   if (kind === null) {

@@ -13,6 +13,7 @@ import {
   redactKey,
 } from "../upstreams/errors.ts";
 import { type AdmittedCall, type InferenceDeps, responseHead } from "./call.ts";
+import { isOurFault } from "./disconnect.ts";
 import type { Bridge, CompleteResponse, EventAssembler, ResponseScanner } from "./format.ts";
 import type { Forwarded } from "./forward.ts";
 import type { UsageMeter } from "./usage_meter.ts";
@@ -79,14 +80,12 @@ export async function readWhole(
   }
   if (format.isPassedOn) return { complete: null, large: requireObject(passedOn(bytes, apiKey)) };
   const options = { request: input, head: responseHead(call), apiKey };
-  if (bridge) {
-    const translated = bridge.translateWhole(bytes, options);
-    return { complete: format.readResponse(translated, options) };
-  }
   try {
-    return { complete: format.readResponse(bytes, options) };
+    const own = bridge ? bridge.translateWhole(bytes, options) : bytes;
+    return { complete: format.readResponse(own, options) };
   } catch (error) {
-    if (!isOurBound(error)) throw error;
+    if (isOurFault(error)) scanUsage(call, bytes);
+    if (bridge || !isOurBound(error)) throw error;
     return { complete: null, large: requireObject({ start: bytes, rest: null }) };
   }
 }

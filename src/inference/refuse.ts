@@ -4,7 +4,7 @@ import {
   refusalReasons,
 } from "../base/refusal_reasons.ts";
 import type { ApiError } from "../base/errors.ts";
-import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
+import { corsHeaders, type HeaderList, headerValue, textResponse } from "../base/response.ts";
 import type { NewEvent } from "../events/event.ts";
 import { balanceDepletedEvent } from "../ledger/events.ts";
 import type { RateLimitState } from "../ledger/hold.ts";
@@ -207,7 +207,7 @@ function paywallResponse(
     ...type,
     "x-request-id": requestId,
     "x-service-paywall": reason,
-    "x-service-paywall-url": URL.parse(url)?.href ?? encodeURI(url),
+    "x-service-paywall-url": headerValue(URL.parse(url)?.href ?? url),
     ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
     ...rateHeaders(rateLimits),
   });

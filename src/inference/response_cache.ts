@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { canonicalJson, type JsonObject } from "../base/json.ts";
+import { canonicalJson, type JsonObject, plainNumber } from "../base/json.ts";
 import { responseCacheBytesMax, responseCacheRequestBytesMax } from "../base/limits.ts";
 import { fromDecimal, toAmount } from "../base/money.ts";
 import { outputTokensOf } from "../base/token_classes.ts";
@@ -86,7 +86,7 @@ function isCacheable(
     (format.referencesOf?.(input).length ?? 0) > 0;
   if (hasTools || refers || extras.modalities?.includes("audio")) return false;
   const { temperature = null } = body;
-  return asked === "on" || temperature === null || Number(temperature) <= maxTemperature;
+  return asked === "on" || temperature === null || plainNumber(temperature) <= maxTemperature;
 }
 
 /** Whether the caller asks for a new response, which is then kept. */

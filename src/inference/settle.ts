@@ -32,62 +32,118 @@ const refusedForMs = 500;
 /**
  * Charges the call, durably, before the caller gets the end of the response. While the store is
  * unavailable, it retries for as long as the hold can live. Throws 503 when the hold is gone or the
- * store stays unavailable; the log then has what was not charged.
+ * store stays unavailable; the log then has what was not charged. A fault of ours in what comes
+ * with the charge is logged, and does not prevent it.
  */
 export async function settleCall(
   services: InferenceDeps,
   call: AdmittedCall,
-  { usage, ending, kept, alongside }: {
-    usage: TokenUsage;
-    ending: CallEnding;
-    /** Ids of the response that its user may refer to. */
-    kept?: KeptIds | null;
-    alongside?: Settlement["alongside"];
-  },
+  { usage, ending, kept, alongside }: CallSettlement,
 ): Promise<Extract<SettleResult, { kind: "settled" }>> {
-  const { telemetry, id, requestId, caller: { key }, meter: { doubtful, reasoning } } = call;
-  telemetry.begin("settle");
-  if (reasoning !== null) {
-    services.reasoningModels.note(call.target.upstream.url, call.target.model, reasoning);
-  }
-  if (doubtful) {
-    services.deps.log("warn", "usage_doubtful", { requestId, chat: id, ...countsOf(doubtful) });
-  }
-  const bill = billOf(services, call, usage);
+  const { telemetry, id } = call;
+  const safely = (step: () => void) => withoutFault(services, call, step);
+  safely(() => {
+    telemetry.begin("settle");
+    noteReports(services, call);
+  });
+  const { bill, ...billed } = billedOrHeld(services, call, usage);
   const settlement: Settlement = {
     ref: call.ref,
-    id: call.id,
-    cost: bill.cost,
-    usage: recordUsage(call, usage, bill),
+    id,
+    ...billed,
     idempotencyKey: call.idempotency?.idempotencyKey ?? null,
     trigger: userTrigger(call.user),
-    budgets: budgetsOfKey(services.deps.kv, call.ref.projectId, key),
+    budgets: budgetsOfKey(services.deps.kv, call.ref.projectId, call.caller.key),
     alongside(tx, entry) {
-      tx.emit(...callEndedEvents(call, ending));
-      if (call.cache) keepInCache(tx, call, { usage, ending });
-      if (kept && !call.cache?.hit) rememberResponse(tx, keptResponse(call, kept, usage));
-      alongside?.(tx, entry);
+      safely(() => tx.emit(...callEndedEvents(call, ending)));
+      safely(() => keep(tx, call, { usage, ending, kept }));
+      safely(() => alongside?.(tx, entry));
     },
   };
-  try {
-    const settled = await charge(services, settlement);
-    countFailure(services.deps, call, ending);
-    if (call.isRouted) {
-      if (ending.kind === "completed") services.targetHealth.succeeded(call.target.target);
-      countAttempts(services, call, bill);
-    }
-    call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
-    const cost = absoluteAmount(settled.entry);
-    const { upstreamCost = null } = settlement.usage;
-    telemetry.use = { ...attemptsMade(call), usage, cost, upstreamCost };
-    telemetry.end(ending);
-    return settled;
-  } catch (error) {
-    telemetry.end(failedEnding(error));
+  call.isEnding = true;
+  const settled = await charge(services, settlement).catch((error) => {
+    safely(() => telemetry.end(failedEnding(error)));
     const { cost, usage: { source, price: _, ...used } } = settlement;
     const lost = { ...used, source, cost: formatAmount(cost), ...errorFields(error) };
     services.deps.log("error", "charge_lost", { chat: id, ...lost });
     throw error;
+  });
+  safely(() => countSettled(services, call, { usage, ending, bill }));
+  safely(() => {
+    const cost = absoluteAmount(settled.entry);
+    const { upstreamCost = null } = settlement.usage;
+    telemetry.use = { ...attemptsMade(call), usage, cost, upstreamCost };
+    telemetry.end(ending);
+  });
+  return settled;
+}
+
+/** What a call is charged for, and what comes with the charge. */
+interface CallSettlement {
+  usage: TokenUsage;
+  ending: CallEnding;
+  /** Ids of the response that its user may refer to. */
+  kept?: KeptIds | null | undefined;
+  alongside?: Settlement["alongside"];
+}
+
+/** Keeps the response for the project's cache, and its ids for its user. */
+function keep(tx: AccountTx, call: AdmittedCall, { usage, ending, kept }: CallSettlement): void {
+  if (call.cache) keepInCache(tx, call, { usage, ending });
+  if (kept && !call.cache?.hit) rememberResponse(tx, keptResponse(call, kept, usage));
+}
+
+/** Counts a call that was charged; `bill` is null where none could be made. */
+function countSettled(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  { usage, ending, bill }: Pick<CallSettlement, "usage" | "ending"> & { bill: CallBill | null },
+): void {
+  call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
+  countFailure(services.deps, call, ending);
+  if (!call.isRouted) return;
+  if (ending.kind === "completed") services.targetHealth.succeeded(call.target.target);
+  countAttempts(services, call, bill);
+}
+
+/** Runs a step that must not prevent a charge: a fault of ours in it is logged. */
+function withoutFault(services: InferenceDeps, call: AdmittedCall, step: () => void): void {
+  try {
+    step();
+  } catch (error) {
+    logFault(services, call, error);
+  }
+}
+
+/** Logs a fault of ours after an upstream has answered. */
+export function logFault({ deps }: InferenceDeps, call: AdmittedCall, error: unknown): void {
+  const { id: chat, requestId } = call;
+  deps.log("error", "call_fault", { requestId, chat, ...errorFields(error) });
+}
+
+/** Notes what a response reports that is not as expected. */
+function noteReports({ reasoningModels, deps }: InferenceDeps, call: AdmittedCall): void {
+  const { id: chat, requestId, target, meter: { doubtful, reasoning } } = call;
+  if (reasoning !== null) reasoningModels.note(target.upstream.url, target.model, reasoning);
+  if (doubtful) deps.log("warn", "usage_doubtful", { requestId, chat, ...countsOf(doubtful) });
+}
+
+/** What is charged. Where a fault of ours prevents its bill, that is all that was set aside. */
+function billedOrHeld(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  usage: TokenUsage,
+): { cost: Amount; usage: EntryUsage; bill: CallBill | null } {
+  try {
+    const bill = billOf(services, call, usage);
+    return { cost: bill.cost, usage: recordUsage(call, usage, bill), bill };
+  } catch (error) {
+    logFault(services, call, error);
+    const { held, input: { model }, requestId } = call;
+    const none = { input: "0", output: "0", markupPercent: "0", requestFee: "0" };
+    const price = { ...none, stated: formatAmount(held) };
+    const recorded = { model, requestId, ...storeTokens(usage), price };
+    return { cost: held, usage: { ...recorded, source: "estimated" }, bill: null };
   }
 }
 
@@ -211,6 +267,7 @@ export async function releaseCall(
 ): Promise<void> {
   const { holds, deps } = services;
   const { ref, id, requestId, idempotency, telemetry } = call;
+  call.isEnding = true;
   telemetry.begin("settle");
   countFailure(deps, call, ending);
   if (call.isRouted) {

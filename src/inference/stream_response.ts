@@ -13,7 +13,14 @@ import {
   usageBody,
   watchCall,
 } from "./call.ts";
-import { abortUpstream, callerDisconnected, endingOf, isChargedCut } from "./disconnect.ts";
+import {
+  abortUpstream,
+  callerDisconnected,
+  endingOf,
+  isChargedCut,
+  isOurFault,
+} from "./disconnect.ts";
+import { endEarly } from "./end_early.ts";
 import { type EventRead, type EventReader, isLargePart } from "../upstreams/event_reader.ts";
 import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
 import { rateHeaders } from "./rate_limiter.ts";
@@ -39,32 +46,29 @@ export async function streamResponse(
   try {
     const notice = await createBalanceNotice(services, call);
     const reader = await openStream(services, call);
+    const stream = new ResponseStream({ services, call, reader, notice });
+    const headers = new Headers({
+      ...streamHeaders,
+      "x-request-id": call.requestId,
+      "x-service-activity-id": activityIdOfRequest(call.id),
+      ...rateHeaders(call.rateLimits),
+      ...targetHeaders(call),
+    });
     const removeStream = services.running.addStream();
     const freeBody = call.bodies.keep(call.request);
     const freePlace = call.place.keep();
-    const stop = () => {
+    // Nothing that may fail stands between here and the start of the response.
+    const body = stream.body(() => {
       removeStream();
       freeBody();
       freePlace();
       stopWatching();
-    };
-    const stream = new ResponseStream({ services, call, reader, notice, stopWatching: stop });
-    return new Response(stream.body(), {
-      headers: {
-        ...streamHeaders,
-        "x-request-id": call.requestId,
-        "x-service-activity-id": activityIdOfRequest(call.id),
-        ...rateHeaders(call.rateLimits),
-        ...targetHeaders(call),
-      },
     });
+    return new Response(body, { headers });
   } catch (error) {
-    const ending = endingOf(error);
     call.telemetry.countError(error);
     try {
-      if (isChargedCut(call, error) || error === callerDisconnected) {
-        await settleCall(services, call, { usage: await call.meter.usage(), ending });
-      } else await releaseCall(services, call, ending);
+      await endEarly(services, call, error);
     } finally {
       stopWatching();
     }
@@ -80,7 +84,6 @@ interface StreamOptions {
   call: AdmittedCall;
   reader: EventReader;
   notice: BalanceNotice;
-  stopWatching: () => void;
 }
 
 /** The body of a streamed response, from its first frame to its charge. */
@@ -120,9 +123,12 @@ class ResponseStream {
     });
   }
 
-  /** Reads from the upstream only when the caller reads from us: memory stays bounded. */
-  body(): ReadableStream<Uint8Array> {
-    return this.#body.start(() => this.#run());
+  /**
+   * Reads from the upstream only when the caller reads from us: memory stays bounded. `onEnd` is
+   * called after the charge.
+   */
+  body(onEnd: () => void): ReadableStream<Uint8Array> {
+    return this.#body.start(() => this.#run().finally(onEnd));
   }
 
   /** Aborts the upstream, or keeps reading it to charge exactly, depending on the abort policy. */
@@ -134,9 +140,15 @@ class ResponseStream {
 
   /** One loop for the whole stream, so that little memory waits for the next event. */
   async #run(): Promise<void> {
-    const reason = await this.#forwardEvents().catch((reason: unknown) => reason);
-    this.#send(await this.#end(reason));
-    this.#body.close();
+    const { services, call } = this.#options;
+    try {
+      const reason = await this.#forwardEvents().catch((reason: unknown) => reason);
+      this.#send(await this.#end(reason));
+      this.#body.close();
+    } catch (error) {
+      await endEarly(services, call, error).catch(() => {});
+      this.#body.breakOff(error);
+    }
   }
 
   #send(frames: string): void {
@@ -206,7 +218,7 @@ class ResponseStream {
   /** Settles the call and returns the last frames. Runs once. */
   async #end(reason: unknown): Promise<string> {
     this.#ended = true;
-    const { services, call, reader, stopWatching } = this.#options;
+    const { services, call, reader } = this.#options;
     if (this.#transform.done) reader.finish();
     else reader.cancel();
     const broken = reason ?? this.#unfinishedError();
@@ -216,7 +228,8 @@ class ResponseStream {
       if (call.isRouted) noteOutcome(services, call, broken);
     }
     if (broken && endingOf(broken).kind === "failed") {
-      services.deps.log("warn", "stream_broken", { requestId, chat, ...errorFields(broken) });
+      const level = isOurFault(broken) ? "error" : "warn";
+      services.deps.log(level, "stream_broken", { requestId, chat, ...errorFields(broken) });
     }
     try {
       const ends = !broken || this.#transform.complete;
@@ -233,9 +246,8 @@ class ResponseStream {
         (broken ? this.#errorFrame(broken) : call.format.endFrame);
     } catch (error) {
       services.deps.log("error", "stream_failed", { requestId, chat, ...errorFields(error) });
+      await endEarly(services, call, error);
       return this.#errorFrame(error);
-    } finally {
-      stopWatching();
     }
   }
 

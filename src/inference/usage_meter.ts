@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import { isObject, type Json, type JsonObject, ownMember } from "../base/json.ts";
 import { uncountedCharsMax } from "../base/limits.ts";
 import type { MadeOf, ServedBy } from "./format.ts";
 import type { Units } from "../pricing/units.ts";
@@ -54,6 +54,8 @@ const tokenizersDiffer = 1.25;
 export class UsageMeter {
   /** Whether the upstream has been sent the prompt, or a part of it. */
   promptSent = false;
+  /** Whether the upstream has answered with a response, so that it charges for it. */
+  isAnswered = false;
   /** Whether the body of the response has begun. */
   bodyBegun = false;
   /** Whether the model has produced any output. */
@@ -151,7 +153,7 @@ export class UsageMeter {
     if (isNew === null && names.length === 0) return;
     const highest = { ...before.toolCalls };
     for (const name of names) {
-      highest[name] = Math.max(highest[name] ?? 0, toolCalls[name] ?? 0);
+      highest[name] = Math.max(ownMember(highest, name) ?? 0, toolCalls[name] ?? 0);
     }
     this.extras = {
       toolCalls: highest,

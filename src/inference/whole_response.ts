@@ -1,9 +1,10 @@
-import { ApiError } from "../base/errors.ts";
+import { ApiError, internalError } from "../base/errors.ts";
 import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
 import type { MemoryShare } from "../base/memory_budget.ts";
 import { absoluteAmount, type Entry } from "../ledger/entry.ts";
-import { isChargedCut } from "./disconnect.ts";
-import { largeResponse } from "./large_response.ts";
+import { isChargedCut, isOurFault } from "./disconnect.ts";
+import { knownUsage, stopOnFault } from "./end_early.ts";
+import { largeHeaders, largeResponse } from "./large_response.ts";
 import { createBalanceNotice } from "./balance_notice.ts";
 import {
   type AdmittedCall,
@@ -13,22 +14,23 @@ import {
   usageBody,
   watchCall,
 } from "./call.ts";
-import type { CompleteResponse } from "./format.ts";
+import type { CompleteResponse, KeptIds } from "./format.ts";
 import { forward } from "./forward.ts";
 import { askTargets, startTimers } from "./ask_targets.ts";
 import { isReroutable } from "../upstreams/errors.ts";
-import { fitsIdempotencyStore, storeResponse } from "./idempotency.ts";
+import { fitsIdempotencyStore, type StoredResponse, storeResponse } from "./idempotency.ts";
 import { rateHeaders } from "./rate_limiter.ts";
 import { readMade } from "./read_made.ts";
 import { BodyScan, type LargeBody, readWhole, type WholeBody } from "./read_whole.ts";
 import { noteComplete } from "./note_complete.ts";
 import { noteMade } from "./note_made.ts";
-import { releaseCall, settleCall } from "./settle.ts";
+import { logFault, releaseCall, settleCall } from "./settle.ts";
+import type { TokenUsage } from "../pricing/usage.ts";
 
 /**
  * A response that is not streamed: forward, meter, settle, respond. It is read to its end and
  * charged exactly, also when the client has disconnected. Throws the error for the caller; then
- * nothing is charged, unless our own bounds ended what the upstream had begun.
+ * nothing is charged, unless a bound or a fault of ours ended what the upstream had begun.
  */
 export async function wholeResponse(
   services: InferenceDeps,
@@ -40,24 +42,34 @@ export async function wholeResponse(
     stopWatching();
     memory.release();
   };
+  let isReceived = false;
   let isLarge = false;
   try {
-    const receiving = askTargets(services, call, () => receive(services, call, memory));
-    const { complete, large } = await receiving.catch((error) => endFailed(services, call, error));
+    const { complete, large } = await askTargets(
+      services,
+      call,
+      () => receive(services, call, memory),
+    );
+    isReceived = true;
     if (complete) return await chargedResponse(services, call, complete);
     if (large.rest === null) return await passedResponse(services, call, large);
+    const headers = largeHeaders(services, call, large);
     isLarge = true;
     const freeBody = call.bodies.keep(call.request);
     const freePlace = call.place.keep();
     memory.release();
     return largeResponse(services, call, {
       large,
+      headers,
       onEnd() {
         end();
         freeBody();
         freePlace();
       },
     });
+  } catch (error) {
+    if (call.isEnding) throw error;
+    return await endFailed(services, call, error, isChargedCut(call, error) || isReceived);
   } finally {
     if (!isLarge) end();
   }
@@ -72,25 +84,63 @@ async function chargedResponse(
   if (complete.error) return await endFailed(services, call, complete.error, meter.producedOutput);
   if (call.cache) call.cache.response = complete;
   const usage = await meter.usage();
-  const notice = await createBalanceNotice(services, call);
-  let body = "";
-  let headers: HeaderList = {};
-  await settleCall(services, call, {
+  const notice = await createBalanceNotice(services, call).catch((error) => {
+    logFault(services, call, error);
+    return { atLength: null, atEnd: null };
+  });
+  return await respondCharged(services, call, {
     usage,
-    ending: { kind: "completed" },
     kept: complete.kept ?? null,
-    alongside(tx, entry) {
+    write(entry) {
       const balance = entry.balanceAfter;
-      headers = { ...chargeHeaders(entry), ...targetHeaders(call) };
-      body = complete.write({ usage: usageBody(call, { usage, entry }), notice, balance });
-      const { idempotency, ref } = call;
-      if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
+      return complete.write({ usage: usageBody(call, { usage, entry }), notice, balance });
     },
   });
-  const isTooLarge = call.idempotency && !fitsIdempotencyStore(body);
-  const stored = isTooLarge ? { "idempotency-stored": "false" } : {};
-  const more = { ...headers, ...rateHeaders(call.rateLimits), ...stored };
-  return completionResponse(body, call.requestId, more);
+}
+
+/**
+ * Charges a response that has arrived whole, then responds with what `write` makes of it. A fault
+ * of ours in that is a 500 whose caller is told not to repeat it.
+ */
+async function respondCharged(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  { usage, kept = null, write, headers = {} }: {
+    usage: TokenUsage;
+    kept?: KeptIds | null;
+    write(entry: Entry): string;
+    headers?: HeaderList;
+  },
+): Promise<Response> {
+  const { idempotency, ref } = call;
+  const written = (entry: Entry): StoredResponse => {
+    try {
+      const own = { ...headers, ...chargeHeaders(entry), ...targetHeaders(call) };
+      return { headers: own, body: write(entry) };
+    } catch (error) {
+      logFault(services, call, error);
+      return errorAsResponse(call, chargedError(internalError(error), entry));
+    }
+  };
+  let response: StoredResponse | null = null;
+  const { entry } = await settleCall(services, call, {
+    usage,
+    ending: { kind: "completed" },
+    kept,
+    alongside(tx, entry) {
+      response = written(entry);
+      if (idempotency) storeResponse(tx, idempotency, { ref, response });
+    },
+  });
+  // A charge that has landed before its outcome was known is read, and writes nothing more.
+  const { body, headers: own, status }: StoredResponse = response ?? written(entry);
+  const isTooLarge = idempotency && !fitsIdempotencyStore(body);
+  const more = {
+    ...own,
+    ...rateHeaders(call.rateLimits),
+    ...(isTooLarge ? { "idempotency-stored": "false" } : {}),
+  };
+  return completionResponse(body, call.requestId, more, status);
 }
 
 /** A response that has arrived whole and is passed on as it is; charged by what it reports. */
@@ -99,7 +149,7 @@ async function passedResponse(
   call: AdmittedCall,
   { start: bytes, type, kind }: LargeBody,
 ): Promise<Response> {
-  const { meter, format, idempotency, ref } = call;
+  const { meter, format } = call;
   call.telemetry.begin("meter");
   const body = new TextDecoder().decode(bytes);
   const text = format.made?.textOf?.(body, kind !== "text");
@@ -111,23 +161,14 @@ async function passedResponse(
   }
   if (!format.isPassedOn) meter.noteUnreadOutput();
   else noteMade(call, { start: bytes, bytes: bytes.length, isCounted: text !== undefined });
-  let headers: HeaderList = type === undefined ? {} : { "content-type": type };
-  await settleCall(services, call, {
+  return await respondCharged(services, call, {
     usage: await meter.usage(),
-    ending: { kind: "completed" },
-    alongside(tx, entry) {
-      headers = { ...headers, ...chargeHeaders(entry), ...targetHeaders(call) };
-      if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
+    write: () => body,
+    headers: {
+      ...(type === undefined ? {} : { "content-type": type }),
+      ...(format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
     },
   });
-  const isTooLarge = idempotency && !fitsIdempotencyStore(body);
-  const more = {
-    ...headers,
-    ...rateHeaders(call.rateLimits),
-    ...(isTooLarge ? { "idempotency-stored": "false" } : {}),
-    ...(format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
-  };
-  return completionResponse(body, call.requestId, more);
 }
 
 /**
@@ -141,28 +182,34 @@ async function endFailed(
   error: unknown,
   isCharged = isChargedCut(call, error),
 ): Promise<never> {
-  const { meter, idempotency, telemetry, ref } = call;
+  const { idempotency, telemetry, ref } = call;
   telemetry.countError(error);
+  if (isOurFault(error)) stopOnFault(services, call, error);
   if (!isCharged) {
     await releaseCall(services, call, failedEnding(error));
     throw error;
   }
-  let shown = error;
-  await settleCall(services, call, {
-    usage: await meter.usage(),
+  const shown = error instanceof ApiError ? error : internalError(error);
+  const { entry } = await settleCall(services, call, {
+    usage: await knownUsage(services, call),
     ending: failedEnding(error),
     alongside(tx, entry) {
-      if (!(error instanceof ApiError)) return;
-      const told = error.with({ ...chargeHeaders(entry), "x-should-retry": "false" });
-      shown = told;
-      const { status, headers } = told;
-      const { errorBody } = call.format;
-      const shownBody = errorBody ? errorBody(told, call.requestId) : told.body();
-      const response = { status, headers, body: JSON.stringify(shownBody) };
+      const response = errorAsResponse(call, chargedError(shown, entry));
       if (idempotency) storeResponse(tx, idempotency, { ref, response });
     },
   });
-  throw shown;
+  throw chargedError(shown, entry);
+}
+
+/** An error whose caller has been charged, and is told not to repeat it. */
+function chargedError(error: ApiError, entry: Entry): ApiError {
+  return error.with({ ...chargeHeaders(entry), "x-should-retry": "false" });
+}
+
+function errorAsResponse({ format, requestId }: AdmittedCall, error: ApiError): StoredResponse {
+  const { status, headers } = error;
+  const body = format.errorBody ? format.errorBody(error, requestId) : error.body();
+  return { status, headers, body: JSON.stringify(body) };
 }
 
 /** A response body as it is sent, the first time or replayed. */

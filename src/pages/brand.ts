@@ -31,9 +31,18 @@ export function brandOf(name: string, settings: BrandSettings): Brand {
     look,
     allowed: {
       style: look === undefined ? "" : scriptHash(look),
-      image: logoUrl === null ? "" : new URL(logoUrl).origin,
+      image: logoUrl === null ? "" : policySource(logoUrl),
     },
   };
+}
+
+/**
+ * The origin of a URL as a source of a Content-Security-Policy; "" where its host has characters
+ * that mean something else there, as `;` and `*` do.
+ */
+export function policySource(url: string): string {
+  const origin = URL.parse(url)?.origin ?? "";
+  return /^https?:\/\/[\w.:[\]-]+$/.test(origin) ? origin : "";
 }
 
 /** Returns black or white, whichever has the higher contrast on a color `#rrggbb` (WCAG 2). */

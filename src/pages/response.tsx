@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
+import { headerValue } from "../base/response.ts";
 import { type Config, publicPath } from "../config.ts";
 import type { Brand } from "./brand.ts";
 import { MessagePage } from "./page.tsx";
@@ -60,7 +61,7 @@ export function seeOther(
   cookies: readonly string[] = [],
 ): Response {
   const headers = new Headers({
-    location,
+    location: headerValue(location),
     "x-request-id": requestId,
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",

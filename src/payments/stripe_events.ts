@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ApiError } from "../base/errors.ts";
+import { plainText } from "../base/json.ts";
 
 /** The types of events that a webhook at Stripe has to report. */
 export const stripeEventTypes = [
@@ -218,7 +219,7 @@ function parseEvent<T>(schema: z.ZodType<T>, event: unknown): T {
   const at = parsed.error.issues[0]?.path.join(".") ?? "";
   throw new ApiError(400, {
     message: `The event '${
-      String(Object(event).type).slice(0, 64)
+      plainText(Object(event).type).slice(0, 64)
     }' does not have the shape that Stripe documents, at '${at}'.`,
     code: "unexpected_event",
   });

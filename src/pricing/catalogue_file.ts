@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Provider } from "@pydantic/genai-prices";
 import { badRequest } from "../base/errors.ts";
+import { modelName } from "../base/fields.ts";
 import { isObject } from "../base/json.ts";
 import { parseWith } from "../base/request.ts";
 import { listPriceSchema } from "../projects/price_schema.ts";
@@ -8,14 +9,13 @@ import { packageDate } from "./catalogue.ts";
 import { priceOn } from "./catalogue_entry.ts";
 
 const date = z.iso.date();
-const name = z.string().min(1).max(256);
 
 /** Refreshed list prices: by provider, then by the exact id of the model. */
 export const cataloguePricesSchema = z.strictObject({
   date: date.meta({
     description: "The day of these prices: not in the future, and not before `packageDate`.",
   }),
-  prices: z.record(name, z.record(name, listPriceSchema)).meta({
+  prices: z.record(modelName, z.record(modelName, listPriceSchema)).meta({
     description: "By provider, such as `openai`, and then by the model's exact id.",
   }),
 }).meta({ id: "CataloguePrices", description: "List prices in US dollars." });

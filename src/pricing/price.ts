@@ -1,3 +1,4 @@
+import { ownMember } from "../base/json.ts";
 import {
   inputTokensOf,
   outputTokensOf,
@@ -142,7 +143,7 @@ export function requestPrice(
 
 function toolPrice({ toolCalls }: PriceLevel, calls: Used["toolCalls"]): bigint {
   let sum = 0n;
-  for (const name in calls) sum += BigInt(calls[name] ?? 0) * (toolCalls[name] ?? 0n);
+  for (const name in calls) sum += BigInt(calls[name] ?? 0) * (ownMember(toolCalls, name) ?? 0n);
   return sum;
 }
 

@@ -1,3 +1,4 @@
+import { ownMember } from "../base/json.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import { formatAmount, unit } from "../base/money.ts";
 import { tokenClassRows } from "../base/token_classes.ts";
@@ -16,7 +17,9 @@ export function recordPrice(price: Price, used: Used): Readonly<Record<string, s
   const { statedPercent } = price;
   const { statedCost, costFactor } = used;
   const isStated = statedPercent !== null && statedCost !== null;
-  const calls = Object.keys(used.toolCalls).filter((name) => level.toolCalls[name] !== undefined);
+  const calls = Object.keys(used.toolCalls).filter((name) =>
+    ownMember(level.toolCalls, name) !== undefined
+  );
   const units = level.units && used.units ? [...usedUnitPrices(level.units, used.units)] : [];
   const isUsual = !isStated && calls.length === 0 && units.length === 0 &&
     level.requestBySearchContext === null && costFactor === undefined;

@@ -1,3 +1,4 @@
+import { ownMember } from "../base/json.ts";
 import { type Amount, divideRoundingUp, fromDecimal } from "../base/money.ts";
 import type { ListPrice } from "../projects/price_schema.ts";
 
@@ -122,7 +123,8 @@ export const unitParts = 60_000_000n;
 export function unitCost(prices: UnitPrices, used: UsedUnits): bigint {
   let cost = 0n;
   for (const name in used.images) {
-    cost += BigInt(used.images[name] ?? 0) * (prices.images?.[name] ?? 0n) * unitParts;
+    cost += BigInt(used.images[name] ?? 0) * (ownMember(prices.images ?? {}, name) ?? 0n) *
+      unitParts;
   }
   return cost + BigInt(used.characters ?? 0) * (prices.characters ?? 0n) * 60n +
     BigInt(used.audioSeconds ?? 0) * (prices.audioMinutes ?? 0n) * 1_000_000n;
@@ -139,7 +141,7 @@ export function* usedUnitPrices(
   used: UsedUnits,
 ): Generator<readonly [string, Amount]> {
   for (const name in used.images) {
-    const price = prices.images?.[name];
+    const price = ownMember(prices.images ?? {}, name);
     if (price !== undefined) yield [`images.${name}`, price];
   }
   const { characters, audioMinutes } = prices;

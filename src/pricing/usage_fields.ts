@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import { isObject, type Json, type JsonObject, ownMember } from "../base/json.ts";
 import type { SearchContextSize } from "./price_level.ts";
 
 // Names by which servers report usage. `guides/usage.md` says whose they are.
@@ -122,7 +122,7 @@ export function readToolCalls(raw: JsonObject): Readonly<Record<string, number>>
     const count = countOf(isObject(value) ? value.num_requests : value);
     if (count === null || count === 0 || count > callsMax) return;
     calls ??= {};
-    calls[name] = Math.max(calls[name] ?? 0, count);
+    calls[name] = Math.max(ownMember(calls, name) ?? 0, count);
   };
   for (const field of toolCounts) {
     const counts = raw[field];

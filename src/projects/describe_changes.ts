@@ -1,4 +1,11 @@
-import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
+import {
+  fromBytes,
+  isObject,
+  type Json,
+  type JsonObject,
+  ownMember,
+  toBytes,
+} from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
 import type { Project } from "./schema.ts";
 import { secretNames } from "./stored_secret.ts";
@@ -69,7 +76,11 @@ function* movesBetween(path: string, from: Json, to: Json): Generator<[string, M
     const names = new Set([...Object.keys(olds), ...Object.keys(news)]);
     if (names.size === 0) yield [path, { from, to }];
     for (const name of names) {
-      yield* movesBetween(`${path}.${name}`, olds[name] ?? null, news[name] ?? null);
+      yield* movesBetween(
+        `${path}.${name}`,
+        ownMember(olds, name) ?? null,
+        ownMember(news, name) ?? null,
+      );
     }
   } else yield [path, { from, to }];
 }
@@ -91,6 +102,6 @@ function jsonOf(project: Project): JsonObject {
 /** The value of a field, or of a field below `pricing`; null where it is not set. */
 function valueAt(project: JsonObject, field: string): Json {
   let at: Json = project;
-  for (const part of field.split(".")) at = isObject(at) ? at[part] ?? null : null;
+  for (const part of field.split(".")) at = isObject(at) ? ownMember(at, part) ?? null : null;
   return at;
 }

@@ -1,5 +1,12 @@
 import { badRequest } from "../base/errors.ts";
-import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
+import {
+  fromBytes,
+  isObject,
+  type Json,
+  type JsonObject,
+  ownMember,
+  toBytes,
+} from "../base/json.ts";
 import { parseWith, unknownParameter } from "../base/request.ts";
 import { pricingSchema } from "./price_schema.ts";
 import type { UpstreamSettings } from "./upstream_schema.ts";
@@ -61,7 +68,9 @@ function requireFixed(view: JsonObject, name: string, value: Json): void {
 /** The prices that a patch names, from all of them merged: removed ones have their default. */
 function pricesOf(merged: Json | undefined, patch: Json | undefined): UpdateProject["pricing"] {
   const all = parseWith(pricingSchema, merged, ["pricing"]);
-  const named = Object.entries(all).filter(([name]) => isObject(patch) && name in patch);
+  const named = Object.entries(all).filter(([name]) =>
+    isObject(patch) && Object.hasOwn(patch, name)
+  );
   return Object.fromEntries(named);
 }
 
@@ -75,12 +84,12 @@ function dropMovedKeys(project: Project, patch: JsonObject, changes: UpdateProje
     part: Json | undefined,
     after: UpdateProject["upstream"],
   ) => {
-    if (!before || !after || (isObject(part) && "apiKey" in part)) return;
+    if (!before || !after || (isObject(part) && Object.hasOwn(part, "apiKey"))) return;
     if (!isSameHost(before, after)) after.apiKey = null;
   };
   drop(project.upstream, patch.upstream, changes.upstream);
   const parts = isObject(patch.upstreams) ? patch.upstreams : {};
   for (const [name, after] of Object.entries(changes.upstreams ?? {})) {
-    drop(project.upstreams?.[name], parts[name], after);
+    drop(ownMember(project.upstreams ?? {}, name), ownMember(parts, name), after);
   }
 }

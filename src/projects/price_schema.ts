@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { modelName } from "../base/fields.ts";
 import { mapPriceFields } from "../base/token_classes.ts";
 import { formatAmount, parseAmount, unit } from "../base/money.ts";
 
@@ -217,7 +218,7 @@ export const pricingSchema = z.strictObject({
   }),
   priceFrom: priceFrom.default("list"),
   requestFee: moneyDecimal("Charged for each response that produced output.").default("0"),
-  models: z.record(z.string().min(1).max(256), modelPriceSchema).default({}).meta({
+  models: z.record(modelName, modelPriceSchema).default({}).meta({
     description: "By the model's exact name; `*` for all others.",
   }),
 }).meta({ id: "Pricing", description: "What a project charges." });

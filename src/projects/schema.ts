@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { TopUpRange } from "../base/currency.ts";
-import { userIdSetting, withoutPattern } from "../base/fields.ts";
+import { modelName, userIdSetting, withoutPattern } from "../base/fields.ts";
 import { mergePatchSchema } from "../base/merge_patch_schema.ts";
 import { holdWaitMs, holdWaitTotalMs, userIdCharsMax } from "../base/limits.ts";
 import { isUserId } from "../base/user_id.ts";
@@ -279,7 +279,7 @@ export const updateProjectSchema = z.strictObject({
     markupPercent: priceDecimal,
     priceFrom: pricingSchema.shape.priceFrom.unwrap(),
     requestFee: priceDecimal,
-    models: z.record(z.string().min(1).max(256), modelPriceSchema),
+    models: z.record(modelName, modelPriceSchema),
   }).partial(),
 }).partial();
 /** The body of `PATCH /v1/admin/projects/{id}`, a merge patch (RFC 7396) of the settings. */
@@ -306,7 +306,7 @@ export const apiKeyFields = {
     description: "When the key stops working: ISO 8601, in UTC. Null: never.",
     override: withoutPattern,
   }),
-  models: z.array(z.string().min(1).max(256)).min(1).max(64).nullable().default(null).meta({
+  models: z.array(modelName).min(1).max(64).nullable().default(null).meta({
     description:
       "The models that the key may call; a name that ends in `*` allows all that begin " +
       "like it. Null: all.",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { modelName } from "../base/fields.ts";
 import type { Sealed } from "../store/secrets.ts";
 import { providerNamed, upstreamFormats } from "./providers.ts";
 import { noMask, secretSetting } from "./stored_secret.ts";
@@ -20,7 +21,6 @@ const headerName = z.string().regex(/^[A-Za-z0-9-]{1,64}$/, { error: "must be a 
 const headerValue = z.string().min(1).max(1024).regex(/^[\x20-\x7e]+$/, {
   error: "must be printable ASCII characters",
 });
-const modelName = z.string().min(1).max(256);
 
 const upstreamFields = {
   url: httpUrl.refine((text) => !/[?#]/.test(text), { error: "must have no query or fragment" }),

@@ -1,3 +1,4 @@
+import { ownMember } from "../base/json.ts";
 import { Secret } from "../base/secret.ts";
 import type { Deps, RequestUpstream } from "../deps.ts";
 import { withVersion } from "../config.ts";
@@ -128,7 +129,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   }
   const ofInstance = new Map(
     Object.entries(instance.upstreams).map(([name, settings]) => {
-      const upstream = open(name, settings, instance.apiKeys[name] ?? null);
+      const upstream = open(name, settings, ownMember(instance.apiKeys, name) ?? null);
       return [name, { upstream, settings }];
     }),
   );

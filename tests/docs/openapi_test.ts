@@ -118,6 +118,37 @@ Deno.test("openapi: it is served to any origin, once per copy, and names the ser
   assert.equal(preflight.status, 204);
 });
 
+Deno.test("openapi: it is compressed once, for clients that can read it", async () => {
+  using world = await createWorld();
+  // As it is served: a world's own app checks each response first.
+  const app = await createApp({ ...world.deps, metrics: createMetrics() });
+  const ask = (headers: Record<string, string>) =>
+    app.fetch(new Request("http://localhost/openapi.json", { headers }));
+  const plain = await ask({});
+  const text = await plain.text();
+  assert.equal(plain.headers.get("content-encoding"), null);
+  assert.equal(plain.headers.get("vary"), "accept-encoding");
+  for (const accepted of ["gzip", "br, GZIP;q=0.5", "deflate, gzip;q=1.0, *;q=0.5"]) {
+    const packed = await ask({ "accept-encoding": accepted });
+    assert.equal(packed.headers.get("content-encoding"), "gzip", accepted);
+    assert.equal(packed.headers.get("vary"), "accept-encoding");
+    const bytes = await packed.bytes();
+    assert.equal(packed.headers.get("content-length"), String(bytes.length));
+    assert.ok(bytes.length * 5 < text.length);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    assert.equal(await new Response(stream).text(), text);
+    const etag = packed.headers.get("etag") ?? "";
+    assert.notEqual(etag, plain.headers.get("etag"));
+    const again = await ask({ "accept-encoding": accepted, "if-none-match": etag });
+    assert.equal(again.status, 304);
+  }
+  for (const refused of ["br", "gzip;q=0", "gzip; q=0.000", "x-gzip", "*", ""]) {
+    const response = await ask({ "accept-encoding": refused });
+    assert.equal(response.headers.get("content-encoding"), null, refused);
+    await response.body?.cancel();
+  }
+});
+
 Deno.test("openapi: what the document allows is not refused for its form, and vice versa", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");

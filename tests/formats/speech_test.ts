@@ -216,6 +216,12 @@ Deno.test("speech: a body without a type is sound, unless it looks like another"
   assert.equal((await speak(world)).status, 400);
 });
 
+Deno.test("speech: its speed passes on, and needs no price", async () => {
+  using world = await paidWorld();
+  assert.equal((await speak(world, { speed: 1.2 })).status, 200);
+  assert.equal(world.upstream.calls[0]?.body.speed, 1.2);
+});
+
 const refusals: [string, Body, string][] = [
   ["an empty input", { input: "" }, "input"],
   ["a speed out of bounds", { speed: 0 }, "speed"],

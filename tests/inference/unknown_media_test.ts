@@ -14,7 +14,9 @@ const asking = (model: string, ...parts: unknown[]) => ({
 });
 
 async function worldWith(balance: string, more: Record<string, unknown> = {}): Promise<World> {
-  const world = await createWorld({ project: { pricing: { models: { ...models, ...more } } } });
+  const allowedFields = ["file_id", "audio.id"];
+  const pricing = { models: { ...models, ...more } };
+  const world = await createWorld({ project: { pricing, allowedFields } });
   await world.deposit("ada", balance);
   return world;
 }

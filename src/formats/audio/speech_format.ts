@@ -27,7 +27,9 @@ export const speechFormat: Format = {
   },
   readRequest: readSpeechRequest,
   requirePriced(request, covers, allowed) {
-    requirePricedFields(request, covers, allowed);
+    // How fast a voice speaks is no service tier.
+    const { speed: _, ...body } = request.body;
+    requirePricedFields({ ...request, body }, covers, allowed);
     requireMadePriced(request, covers, { unit: "characters", tokens: "audioOutput" });
   },
   *promptTexts({ body: { input, instructions } }) {

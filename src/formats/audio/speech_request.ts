@@ -1,15 +1,16 @@
 import { z } from "zod";
-import { userField } from "../../base/fields.ts";
+import { modelName, userField } from "../../base/fields.ts";
 import type { JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownMadeFields } from "../openai/known_fields.ts";
 import { passedOnRequest } from "../openai/passed_on.ts";
+import { requireNoStoredFields } from "../openai/stored_things.ts";
 
 /** A request for speech. Only fields that the price depends on are checked. */
 export const speechRequestSchema = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: modelName,
   input: z.string().min(1).max(100_000).meta({ description: "The text that is spoken." }),
   instructions: z.string().nullish(),
   response_format: z.string().max(32).nullish(),
@@ -35,6 +36,7 @@ export function readSpeechRequest(
   requireExactNames(body, fieldNames);
   const { model, input, speed } = parseWith(speechRequestSchema, body);
   requireKnownMadeFields(body, { of: "speech", policy: fields });
+  requireNoStoredFields(body, fields.allowed);
   const characters = codePoints(input);
   const request = passedOnRequest(body, { model, bytes });
   const tokens = characters * tokensPerCharacterMax / Math.min(1, speed ?? 1) + silenceTokens;

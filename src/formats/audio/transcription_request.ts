@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ApiError, badRequest } from "../../base/errors.ts";
-import { userField } from "../../base/fields.ts";
+import { modelName, userField } from "../../base/fields.ts";
 import type { FormFile } from "../../base/form_body.ts";
 import type { JsonObject } from "../../base/json.ts";
 import { audioFileBytesMax } from "../../base/limits.ts";
@@ -11,10 +11,11 @@ import { soundTokens } from "../../pricing/media_tokens.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownMadeFields } from "../openai/known_fields.ts";
 import { passedOnRequest } from "../openai/passed_on.ts";
+import { requireNoStoredFields } from "../openai/stored_things.ts";
 
 /** The texts of a form that asks for a transcript. Only those that the price depends on. */
 export const transcriptionTextsSchema = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: modelName,
   prompt: z.string().optional(),
   response_format: z.string().max(32).optional().meta({
     description: "`json`, `text`, `srt`, `verbose_json`, `vtt` or `diarized_json`.",
@@ -37,6 +38,7 @@ export function readTranscriptionRequest(
   requireExactNames(body, fieldNames);
   const { model } = parseWith(transcriptionTextsSchema, body);
   requireKnownMadeFields(body, { of: "transcriptions", policy: fields });
+  requireNoStoredFields(body, fields.allowed);
   if (!file) {
     throw badRequest("file", "Missing required parameter: 'file'.", "missing_required_parameter");
   }

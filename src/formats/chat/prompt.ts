@@ -1,10 +1,10 @@
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject, plainText } from "../../base/json.ts";
 import { earlierSoundType } from "../../pricing/media_tokens.ts";
 import type { MediaPart, ModelRequest } from "../../inference/format.ts";
 import { textsIn } from "../openai/texts_in.ts";
 
 /** Content parts that are text, whose bytes bound their tokens. */
-const textParts = new Set<unknown>([
+export const textParts: ReadonlySet<unknown> = new Set<unknown>([
   "text",
   "refusal",
   "input_text",
@@ -34,7 +34,7 @@ export function* mediaParts({ body }: ModelRequest): Generator<MediaPart> {
       // Only its strings, which are never longer than as received: a number may be written longer.
       let chars = 0;
       for (const text of textsIn(part)) chars += text.length;
-      yield { type: String(part.type), param: `messages.${index}.content`, value: part, chars };
+      yield { type: plainText(part.type), param: `messages.${index}.content`, value: part, chars };
     }
   }
 }

@@ -1,11 +1,17 @@
 import { z } from "zod";
-import { userField } from "../../base/fields.ts";
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { modelName, userField } from "../../base/fields.ts";
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
 import { isSet, requireExactNames } from "../openai/fields.ts";
-import { requireKnownChatFields } from "../openai/known_fields.ts";
-import { readExtras } from "../openai/extras.ts";
+import { chatMessageFields, requireKnownChatFields } from "../openai/known_fields.ts";
+import { isCallersTool, readExtras } from "../openai/extras.ts";
+import {
+  requireNoStoredFields,
+  requireNothingStored,
+  storedElsewhere,
+} from "../openai/stored_things.ts";
+import { textParts } from "./prompt.ts";
 import { asksReasoning, thinkingBudget } from "./reasoning.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 
@@ -28,7 +34,7 @@ const count = z.int({ error: "must be a whole number" }).nullish();
  * A chat request. Only fields that the price depends on are checked; the upstream checks the rest.
  */
 export const chatSchema = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: modelName,
   messages: z.array(messageSchema).min(1, atLeastOne),
   user: userField,
   stream: z.boolean().nullish(),
@@ -68,6 +74,8 @@ function isContent(value: unknown): value is Content {
 export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
 
 const fieldNames = Object.keys(chatSchema.shape);
+/** What `allowedFields` calls the id of an earlier response's sound. */
+const soundField = "audio.id";
 
 /**
  * Reads a chat request. Throws 400 for a malformed one, and for fields that the policy refuses.
@@ -79,9 +87,17 @@ export function readChatRequest(
   requireExactNames(body, fieldNames);
   const chat = parseWith(checkedChat, body);
   for (const [index, message] of chat.messages.entries()) {
-    parseWith(checkedMessage, message, ["messages", index]);
+    const at = `messages.${index}`;
+    const checked = parseWith(checkedMessage, message, ["messages", index]);
+    requireOwnParts(checked, at, fields.allowed);
+    // Others are refused by their names.
+    if (fields.unknown === "pass" && isObject(message)) {
+      requireNothingStored(message, { at, allowed: fields.allowed }, chatMessageFields);
+    }
   }
   requireKnownChatFields(body, fields);
+  requireNoStoredFields(body, fields.allowed);
+  requireOwnTools(body.tools, fields.allowed);
   const format = chat.response_format?.type ?? "text";
   return {
     model: chat.model,
@@ -98,6 +114,31 @@ export function readChatRequest(
     body,
     bytes,
   };
+}
+
+/** Throws 400 for a part that refers to a file, and for the sound of an earlier response. */
+function requireOwnParts(
+  { content, audio }: z.output<typeof checkedMessage>,
+  at: string,
+  allowed: readonly string[],
+): void {
+  if (isObject(audio) && typeof audio.id === "string" && !allowed.includes(soundField)) {
+    throw storedElsewhere(audio.id, { at: `${at}.audio.id`, opens: soundField });
+  }
+  if (!Array.isArray(content)) return;
+  for (const [index, part] of content.entries()) {
+    const isMedia = isObject(part) && !textParts.has(part.type);
+    if (isMedia) requireNothingStored(part, { at: `${at}.content.${index}`, allowed });
+  }
+}
+
+/** The same for tools that run at the provider. */
+function requireOwnTools(tools: Json | undefined, allowed: readonly string[]): void {
+  for (const [index, tool] of Array.isArray(tools) ? tools.entries() : []) {
+    if (isObject(tool) && !isCallersTool(tool)) {
+      requireNothingStored(tool, { at: `tools.${index}`, allowed });
+    }
+  }
 }
 
 /** Whether the response must be a tool call: any of them, or one by name. */

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainNumber, plainText } from "../../base/json.ts";
 import type { ModelRequest } from "../../inference/format.ts";
 import type { ChoiceShape } from "../openai/choice_shape.ts";
 import { promptsOf } from "./request.ts";
@@ -10,7 +10,7 @@ import { promptsOf } from "./request.ts";
 export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
   const skip = createEchoSkipper(body);
   function* writtenTexts({ index, text }: JsonObject): Generator<string> {
-    if (typeof text === "string") yield skip(Number(index), text);
+    if (typeof text === "string") yield skip(plainNumber(index), text);
   }
   return {
     object: "text_completion",
@@ -26,11 +26,11 @@ export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
       };
     },
     textsOf: writtenTexts,
-    appendText: (choice, text) => ({ ...choice, text: String(choice.text) + text }),
+    appendText: (choice, text) => ({ ...choice, text: plainText(choice.text) + text }),
     asChunks({ index = 0, text = "", finish_reason = "stop", ...rest }) {
       return [
         { index, text, ...rest, finish_reason: null },
-        createDelta(Number(index), null, String(finish_reason)),
+        createDelta(plainNumber(index), null, plainText(finish_reason)),
       ];
     },
     normalizeDelta(choice) {
@@ -59,7 +59,7 @@ export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
 function createEchoSkipper(body: JsonObject): (index: number, text: string) => string {
   if (body.echo !== true) return (_, text) => text;
   const prompts = promptsOf(body);
-  const perPrompt = Math.max(1, Number(body.n ?? 1));
+  const perPrompt = Math.max(1, plainNumber(body.n ?? 1));
   const charsLeft = new Map<number, number>();
   return (index, text) => {
     const prompt = prompts[Math.floor(index / perPrompt)];

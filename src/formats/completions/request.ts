@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { badRequest } from "../../base/errors.ts";
-import { userField } from "../../base/fields.ts";
+import { modelName, userField } from "../../base/fields.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
@@ -9,6 +9,7 @@ import { readExtras } from "../openai/extras.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { inputsIn, isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
 import { requireKnownCompletionFields } from "../openai/known_fields.ts";
+import { requireNoStoredFields } from "../openai/stored_things.ts";
 
 /** Output tokens where the caller names no bound, as OpenAI's reference has it. */
 const defaultMaxTokens = 16;
@@ -25,7 +26,7 @@ const promptSchema = z.union([
 
 /** A legacy completion. Only fields that the price depends on are checked. */
 export const completionRequestSchema = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: modelName,
   prompt: promptSchema,
   user: userField,
   stream: z.boolean().nullish(),
@@ -59,6 +60,7 @@ export function readCompletionRequest(
   requireExactNames(body, fieldNames);
   const request = parseWith(checkedSchema, body);
   requireKnownCompletionFields(body, fields);
+  requireNoStoredFields(body, fields.allowed);
   const prompts = promptsOf(body).length;
   if (prompts > promptsMax) {
     throw badRequest("prompt", `'prompt' has ${prompts} prompts. The most is ${promptsMax}.`);

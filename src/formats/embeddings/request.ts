@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { badRequest } from "../../base/errors.ts";
-import { userField } from "../../base/fields.ts";
+import { modelName, userField } from "../../base/fields.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownEmbeddingFields } from "../openai/known_fields.ts";
+import { requireNoStoredFields } from "../openai/stored_things.ts";
 import { passedOnRequest } from "../openai/passed_on.ts";
 import { inputsIn, isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
 
@@ -23,7 +24,7 @@ const input = z.union([
 
 /** A request for embeddings. Only fields that the price depends on are checked. */
 export const embeddingRequestSchema = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: modelName,
   input,
   user: userField,
   encoding_format: z.enum(["float", "base64"]).nullish(),
@@ -44,6 +45,7 @@ export function readEmbeddingRequest(
   requireExactNames(body, fieldNames);
   const { model } = parseWith(checkedSchema, body);
   requireKnownEmbeddingFields(body, fields);
+  requireNoStoredFields(body, fields.allowed);
   const inputs = inputsOf(body).length;
   if (inputs > inputsMax) {
     throw badRequest("input", `'input' has ${inputs} inputs. The most is ${inputsMax}.`);

@@ -1,3 +1,4 @@
+import { ownMember } from "../../base/json.ts";
 import type { ImageUnits } from "../../pricing/units.ts";
 
 // https://platform.openai.com/docs/guides/image-generation#cost-and-latency
@@ -18,7 +19,7 @@ export function imageOutputTokens(
 ): number {
   const [width = 0, height = 0] = size?.split("x").map(Number) ?? [];
   const pixels = size === null ? autoPixels : Math.max(width * height, 1);
-  const ofSquare = (quality === null ? undefined : tokensOfSquare[quality]) ?? highest;
+  const ofSquare = (quality === null ? undefined : ownMember(tokensOfSquare, quality)) ?? highest;
   const each = Math.ceil(ofSquare * Math.max(1, pixels / squarePixels));
   return count * (each + partialImages * partialTokens);
 }

@@ -1,16 +1,17 @@
 import { z } from "zod";
-import { userField } from "../../base/fields.ts";
+import { modelName, userField } from "../../base/fields.ts";
 import type { JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownMadeFields } from "../openai/known_fields.ts";
 import { passedOnRequest } from "../openai/passed_on.ts";
+import { requireNoStoredFields } from "../openai/stored_things.ts";
 import { imageOutputTokens } from "./output_tokens.ts";
 
 /** A request for images. Only fields that the price depends on are checked. */
 export const imageRequestSchema = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: modelName,
   prompt: z.string().min(1),
   n: z.int().min(1).max(10).nullish().meta({ description: "How many images." }),
   size: z.string().max(32).nullish().meta({ description: "Such as `1024x1024`, or `auto`." }),
@@ -33,6 +34,7 @@ export function readImageRequest(
   requireExactNames(body, fieldNames);
   const { model, n, size, quality, partial_images: partial } = parseWith(imageRequestSchema, body);
   requireKnownMadeFields(body, { of: "images", policy: fields });
+  requireNoStoredFields(body, fields.allowed);
   const hasDefaults = dallE.test(model);
   const asked = size?.toLowerCase() ?? "auto";
   const images = {

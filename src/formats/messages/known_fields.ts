@@ -1,7 +1,8 @@
 import { badRequest } from "../../base/errors.ts";
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject, plainText } from "../../base/json.ts";
 import type { FieldPolicy } from "../../inference/format.ts";
 import { requireKnown, words } from "../openai/known_fields.ts";
+import { requireNoStoredFields, requireNothingStored } from "../openai/stored_things.ts";
 import { blocksOf, messagesIn } from "./content.ts";
 import { isPlainTool } from "./tools.ts";
 
@@ -44,20 +45,31 @@ export function requireKnownMessageFields(body: JsonObject, policy: FieldPolicy)
   }
 }
 
+/** Blocks of earlier responses: their files are not read again. */
+const earlierBlocks = /_(output|result)$/;
+
 /**
- * Throws 400 for blocks that refer to files, which all users of an upstream's key share, and for
- * tools that come in messages, unless the project allows them.
+ * Throws 400 for fields and blocks that refer to what the upstream keeps, for all users of its key,
+ * and for tools that come in messages, unless the project allows them.
  */
 export function requireOwnContent(body: JsonObject, allowed: readonly string[]): void {
-  for (const { block: { type, source, file_id: uploaded }, param } of blocksOf(body)) {
-    // An earlier response's own files, in results of tools, are not read again.
-    const file = isObject(source)
-      ? source.file_id
-      : type === "container_upload"
-      ? uploaded
-      : undefined;
-    if (file !== undefined && !allowed.includes("file_id")) {
-      throw badRequest(param, `'${param}' refers to an unknown file.`, "file_not_found");
+  requireNoStoredFields(body, allowed, ["diagnostics"]);
+  for (const [index, tool] of Array.isArray(body.tools) ? body.tools.entries() : []) {
+    if (!isPlainTool(tool) && isObject(tool)) {
+      requireNothingStored(tool, { at: `tools.${index}`, allowed });
+    }
+  }
+  for (const [index, message] of messagesIn(body.messages).entries()) {
+    requireNothingStored(message, { at: `messages.${index}`, allowed }, messageFields);
+  }
+  for (const { block, param } of blocksOf(body)) {
+    const { type, source, file_id: file } = block;
+    if (isObject(source)) {
+      const { content: _blocks, ...members } = source;
+      requireNothingStored(members, { at: `${param}.source`, allowed, param });
+    }
+    if (file !== undefined && !earlierBlocks.test(plainText(type))) {
+      requireNothingStored({ file_id: file }, { at: param, allowed, param });
     }
     if (type === "tool_addition" && !allowed.includes("tool_addition")) {
       throw badRequest(

@@ -1,5 +1,5 @@
 import { badRequest } from "../../base/errors.ts";
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { ModelRequest, PriceCoverage } from "../../inference/format.ts";
 import { isSet, requirePricedFields } from "../openai/fields.ts";
 import { boundGeo } from "./request.ts";
@@ -26,7 +26,7 @@ const messagesPricedFields = Object.entries<Costs>({
 /** Whether edits summarize the conversation, by further calls of the model. */
 function hasCompaction(edits: Json | undefined): boolean {
   return Array.isArray(edits) &&
-    edits.some((edit) => isObject(edit) && !String(edit.type).startsWith("clear_"));
+    edits.some((edit) => isObject(edit) && !plainText(edit.type).startsWith("clear_"));
 }
 
 /** Throws 400 for a field that costs what has no price, unless the project allows it. */

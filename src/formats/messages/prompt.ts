@@ -1,4 +1,4 @@
-import { isObject, type Json } from "../../base/json.ts";
+import { isObject, type Json, plainText } from "../../base/json.ts";
 import type { MediaPart, ModelRequest } from "../../inference/format.ts";
 import { blocksOf, isMedia, messagesIn, stringsIn } from "./content.ts";
 import { isPlainTool } from "./tools.ts";
@@ -39,7 +39,7 @@ export function* messageMediaParts({ body }: ModelRequest): Generator<MediaPart>
     if (isWithinMedia || !isMedia(block)) continue;
     // Only its strings, which are never longer than as received: a number may be written longer.
     const chars = stringsIn(block).reduce((sum, text) => sum + text.length, 0);
-    yield { type: String(block.type), param, value: block, chars };
+    yield { type: plainText(block.type), param, value: block, chars };
   }
 }
 

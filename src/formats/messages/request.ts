@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { modelName } from "../../base/fields.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest, RequestExtras } from "../../inference/format.ts";
@@ -18,7 +19,7 @@ const count = z.int({ error: "must be a whole number" }).min(0);
 
 /** A request to count tokens. Only fields that the price depends on are checked. */
 export const countRequestSchema = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: modelName,
   messages: z.array(messageSchema).min(1, atLeastOne),
   system: content.nullish(),
   tools: z.array(z.looseObject({})).nullish(),

@@ -1,5 +1,5 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import type { Json, JsonObject } from "../../base/json.ts";
+import { type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
 import type { BalanceNotice } from "../../inference/balance_notice.ts";
 import type { CompleteResponse, ModelRequest, ResponseHead } from "../../inference/format.ts";
@@ -95,7 +95,7 @@ function withNotice(
   },
 ): JsonObject {
   const last = blocks.at(-1);
-  const text = noticeAfter(reason, last ? String(last.type) : null, notice)?.(balance);
+  const text = noticeAfter(reason, last ? plainText(last.type) : null, notice)?.(balance);
   if (!text) return {};
   const isText = last?.type === "text" && typeof last.text === "string";
   const content = isText
@@ -128,7 +128,7 @@ function asEvents(
   ];
   return all.map((event) => ({
     data: JSON.stringify(event),
-    event: String(event.type),
+    event: plainText(event.type),
     id: undefined,
   }));
 }

@@ -1,6 +1,7 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject, nestsDeeper, ownMember, plainText } from "../../base/json.ts";
+import { jsonDepthMax } from "../../base/limits.ts";
 import type { StreamOptions, StreamTransform } from "../../inference/format.ts";
 import type { LargeEventPart } from "../../upstreams/event_reader.ts";
 import { isErrorChunk, parsedChunk, streamError } from "../openai/stream_error.ts";
@@ -73,7 +74,8 @@ export class MessageStreamTransform implements StreamTransform {
       this.error = streamError(data, this.#options.apiKey);
       return "";
     }
-    if (!isObject(chunk)) return "";
+    // What nests too deep could not be written again.
+    if (!isObject(chunk) || nestsDeeper(data, jsonDepthMax)) return "";
     if (this.done) {
       this.#addUsage(usageOf(chunk));
       return "";
@@ -249,7 +251,7 @@ export class MessageStreamTransform implements StreamTransform {
   #countCall(block: JsonObject): void {
     const name = calledTool(block);
     if (name === null) return;
-    const calls = this.#toolCalls[name] = (this.#toolCalls[name] ?? 0) + 1;
+    const calls = this.#toolCalls[name] = (ownMember(this.#toolCalls, name) ?? 0) + 1;
     this.#options.meter.addToolCalls({ [name]: calls });
   }
 
@@ -311,7 +313,7 @@ const textStart = { type: "text", text: "" };
 const eventName = /^\w{1,64}$/;
 
 function event(value: JsonObject): string {
-  return eventFrame(String(value.type), JSON.stringify(value));
+  return eventFrame(plainText(value.type), JSON.stringify(value));
 }
 
 /** An event of a block as it was sent, unless it lacks the block's index. */

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
 import type { ServedBy } from "../../inference/format.ts";
 import type { LastReport } from "../../inference/usage_meter.ts";
@@ -104,7 +104,7 @@ export function calledTool({ type, content }: JsonObject): string | null {
   if (typeof type !== "string" || !type.endsWith("_tool_result")) return null;
   const name = toolName(type.slice(0, -"_tool_result".length));
   if (codeExecution.test(name)) return "code_execution";
-  const isError = isObject(content) && String(content.type).endsWith("_error");
+  const isError = isObject(content) && plainText(content.type).endsWith("_error");
   return isError || name.startsWith("tool_search") ? null : name;
 }
 

@@ -1,13 +1,15 @@
 import { z } from "zod";
-import { userField } from "../../base/fields.ts";
+import { modelName, userField } from "../../base/fields.ts";
+import { isObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FreeFormat } from "../../inference/free_call.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnown } from "../openai/known_fields.ts";
+import { requireNoStoredFields, requireNothingStored } from "../openai/stored_things.ts";
 
 /** A request for a moderation. */
 export const moderationRequestSchema = z.looseObject({
-  model: z.string().min(1).max(256).nullish().meta({ description: "Default: the upstream's." }),
+  model: modelName.nullish().meta({ description: "Default: the upstream's." }),
   input: z.union([
     z.string(),
     z.array(z.string()).min(1),
@@ -27,6 +29,12 @@ export const moderationsFormat: FreeFormat = {
     requireExactNames(body, fieldNames);
     const { model } = parseWith(moderationRequestSchema, body);
     if (policy.unknown === "refuse") requireKnown(body, known, { policy, at: "" });
+    requireNoStoredFields(body, policy.allowed);
+    for (const [index, part] of Array.isArray(body.input) ? body.input.entries() : []) {
+      if (isObject(part)) {
+        requireNothingStored(part, { at: `input.${index}`, allowed: policy.allowed });
+      }
+    }
     // The endpoint has no field for the user.
     const { user, safety_identifier: identifier, ...passed } = body;
     return { model: model ?? null, user: user ?? identifier, body: passed };

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainNumber } from "../../base/json.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 
 /** Strings that a stream sends in pieces. Of others, such as ids, the last one counts. */
@@ -24,7 +24,7 @@ export class ChunkAssembler {
     for (const piece of Array.isArray(pieces) ? pieces : []) {
       const choice = this.#shape.normalizeDelta(piece);
       if (!choice) continue;
-      const index = Number(choice.index);
+      const index = plainNumber(choice.index);
       const known = this.#choices.get(index);
       if (known) mergePiece(known, choice);
       else this.#choices.set(index, { ...choice });

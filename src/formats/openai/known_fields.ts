@@ -61,7 +61,7 @@ const extraFields = new Set(["google", ...reasoningFields]);
 const googleFields = new Set(["thinking_config", "thought_tag_marker"]);
 
 /** Members of a message, with what servers add to those that clients send back. */
-const messageFields = new Set(words(
+export const chatMessageFields: ReadonlySet<string> = new Set(words(
   "role content name tool_calls tool_call_id function_call refusal audio annotations",
   "reasoning reasoning_content reasoning_details thinking thinking_blocks cache_control prefix",
   "partial images parsed provider_specific_fields",
@@ -131,7 +131,7 @@ export function requireKnownChatFields(body: JsonObject, policy: FieldPolicy): v
   if (Array.isArray(body.messages)) {
     for (const [index, message] of body.messages.entries()) {
       if (isObject(message)) {
-        requireKnown(message, messageFields, { policy, at: `messages.${index}.` });
+        requireKnown(message, chatMessageFields, { policy, at: `messages.${index}.` });
       }
     }
   }

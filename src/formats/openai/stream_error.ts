@@ -1,6 +1,6 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
-import { isObject, type Json, parseJson } from "../../base/json.ts";
+import { isObject, type Json, parseJson, plainNumber } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
 import {
   errorInBody,
@@ -49,7 +49,7 @@ function isError(chunk: Json | undefined): boolean {
   if (!isObject(chunk)) return false;
   if (chunk.error) return true;
   if (chunk.choices !== undefined) return false;
-  return chunk.object === "error" || Number(chunk.error_code ?? 0) > 0;
+  return chunk.object === "error" || plainNumber(chunk.error_code ?? 0) > 0;
 }
 
 /** The chunk in an event's data; undefined where it is not JSON. */

@@ -1,6 +1,6 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject, plainNumber } from "../../base/json.ts";
 import type { StreamOptions, StreamTransform } from "../../inference/format.ts";
 import { noticeFor } from "../../inference/balance_notice.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
@@ -157,7 +157,7 @@ export class ChoiceStreamTransform implements StreamTransform {
   #meterChoice(sent: JsonObject): JsonObject | null {
     const choice = "usage" in sent ? withoutUsage(sent) : sent;
     const { finish_reason: reason } = choice;
-    const index = Number(choice.index);
+    const index = plainNumber(choice.index);
     this.#seen.add(index);
     for (const text of this.#shape.deltaTextsOf(choice)) this.#options.meter.addText(text);
     if (this.#shape.hasImage(choice)) this.#options.meter.producedImage = true;

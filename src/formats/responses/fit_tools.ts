@@ -1,10 +1,10 @@
 import { badRequest } from "../../base/errors.ts";
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { FittedRequest, ModelRequest, PriceCoverage } from "../../inference/format.ts";
 import { toolName } from "../../pricing/usage_fields.ts";
 import { requirePricedFields } from "../openai/fields.ts";
+import { requireNothingStored } from "../openai/stored_things.ts";
 import { hostedName, hostedNames, toolsOfItem } from "./hosted_tools.ts";
-import { requireNoStoredFiles } from "./refused_fields.ts";
 
 /**
  * Removes tools that run at the provider and have no price, and bounds the calls of the others.
@@ -105,7 +105,7 @@ class Fitting {
       this.removed.add(name);
       return false;
     }
-    requireNoStoredFiles(tool, at, this.#allowed);
+    requireNothingStored(tool, { at, allowed: this.#allowed });
     this.kept.push(name);
     return true;
   }
@@ -115,7 +115,7 @@ class Fitting {
     if (!isObject(choice)) return;
     const chosen = Array.isArray(choice.tools) ? choice.tools.filter(isObject) : [choice];
     for (const { type } of chosen) {
-      const name = toolName(String(type));
+      const name = toolName(plainText(type));
       if (this.removed.has(name) && !this.kept.includes(name)) throw unpricedChoice(name);
     }
   }

@@ -1,5 +1,5 @@
 import { badRequest } from "../../base/errors.ts";
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import { toolName } from "../../pricing/usage_fields.ts";
 
 // Which tools of a request run at the provider, which bills them.
@@ -17,7 +17,7 @@ export function hostedName(tool: JsonObject): string | null {
   if (type === "shell") return isLocal(environment) ? null : "shell";
   // Its tools are looked at one by one.
   if (type === "namespace" && Array.isArray(tool.tools)) return null;
-  return toolName(String(type));
+  return toolName(plainText(type));
 }
 
 /** Without an environment, OpenAI leaves the shell to the caller. */
@@ -41,14 +41,19 @@ export function toolsOfItem({ type, tools }: JsonObject): Json[] | null {
   return Array.isArray(tools) && type !== "mcp_list_tools" ? tools : null;
 }
 
+const toolType = /^[\x21-\x7e]{1,64}$/;
+
 /** Throws 400 for a list of tools with something that is no tool. `at` is the list's place. */
 export function requireTools(tools: readonly Json[], at: string): void {
   for (const [index, tool] of tools.entries()) {
     if (!isObject(tool)) {
       throw badRequest(`${at}.${index}`, `'${at}.${index}' must be an object.`);
     }
-    if (typeof tool.type !== "string") {
-      throw badRequest(`${at}.${index}.type`, `'${at}.${index}.type' must be a string.`);
+    if (typeof tool.type !== "string" || !toolType.test(tool.type)) {
+      throw badRequest(
+        `${at}.${index}.type`,
+        `'${at}.${index}.type' must be a string of 1 to 64 visible ASCII characters.`,
+      );
     }
     if (tool.type === "namespace" && Array.isArray(tool.tools)) {
       requireTools(tool.tools, `${at}.${index}.tools`);

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import { textsIn } from "../openai/texts_in.ts";
 import { words } from "../openai/known_fields.ts";
 
@@ -140,5 +140,5 @@ function writtenIn(value: Json): string {
 /** Whether a message has an image that the model made. */
 export function hasImagePart({ type, content }: JsonObject): boolean {
   return type === "message" && Array.isArray(content) &&
-    content.some((part) => isObject(part) && /image/.test(String(part.type)));
+    content.some((part) => isObject(part) && /image/.test(plainText(part.type)));
 }

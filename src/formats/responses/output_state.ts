@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import { deltaIn, indexIn, nameOfEvent, OpenItem, placeOfText, wholeTextIn } from "./open_item.ts";
 import { isCallersCall, normalizePart } from "./output_items.ts";
 import { ToolCallCount } from "./tool_calls.ts";
@@ -60,7 +60,7 @@ export class OutputState {
 
   /** The index of the item in an event that begins or ends it. */
   indexOfItem(type: string, { output_index: index, item }: JsonObject): number {
-    const known = isObject(item) ? this.#byId.get(String(item.id)) : undefined;
+    const known = isObject(item) ? this.#byId.get(plainText(item.id)) : undefined;
     if (known !== undefined) return known;
     const isNew = type.endsWith("added");
     // Some servers give every item the same index.

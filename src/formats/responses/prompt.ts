@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { MediaPart, ModelRequest } from "../../inference/format.ts";
 import { textsIn } from "../openai/texts_in.ts";
 import { words } from "../openai/known_fields.ts";
@@ -21,7 +21,7 @@ export function* responsesMediaParts({ body }: ModelRequest): Generator<MediaPar
       if (!isMediaPart(part)) continue;
       const isScreenshot = part.type === "computer_screenshot";
       const value = isScreenshot ? { ...part, type: "input_image" } : part;
-      const type = String(value.type);
+      const type = plainText(value.type);
       yield { type, param: `input.${index}.${field}`, value, chars: charsIn(part) };
     }
     const { type, result } = item;

@@ -1,8 +1,9 @@
 import { ApiError, badRequest } from "../../base/errors.ts";
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject } from "../../base/json.ts";
 import type { FieldPolicy } from "../../inference/format.ts";
 import { isSet } from "../openai/fields.ts";
 import { harmlessFields, requireKnown, words } from "../openai/known_fields.ts";
+import { requireNoStoredFields, requireNothingStored } from "../openai/stored_things.ts";
 import { inputItems, isMediaPart, partsOf } from "./input_items.ts";
 
 /**
@@ -32,10 +33,18 @@ export function requireServedFields(body: JsonObject, policy: FieldPolicy): void
     throw unsupported("prompt", "the text of a stored prompt cannot be priced");
   }
   requireNoCompaction(body, policy);
+  const { allowed } = policy;
+  // The pipeline looks up what else refers to earlier responses.
+  requireNoStoredFields(body, allowed, ["previous_response_id"]);
+  if (isObject(body.prompt) && isObject(body.prompt.variables)) {
+    requireNothingStored(body.prompt.variables, { at: "prompt.variables", allowed });
+  }
   for (const [index, item] of inputItems(body).entries()) {
+    const { file_id = null, file_ids = null } = item;
+    requireNothingStored({ file_id, file_ids }, { at: `input.${index}`, allowed });
     for (const { field, part } of partsOf(item)) {
       if (isMediaPart(part)) {
-        requireNoStoredFiles(part, `input.${index}.${field}`, policy.allowed);
+        requireNothingStored(part, { at: `input.${index}.${field}`, allowed });
       }
     }
   }
@@ -51,8 +60,12 @@ function requireNoConversation({ conversation, previous_response_id: previous }:
     );
   }
   const id = isObject(conversation) ? conversation.id : conversation;
+  if (typeof id !== "string") {
+    const param = isObject(conversation) ? "conversation.id" : "conversation";
+    throw badRequest(param, `'${param}' must be a string.`, "invalid_type");
+  }
   throw new ApiError(404, {
-    message: `Conversation with id '${String(id).slice(0, 128)}' not found.`,
+    message: `Conversation with id '${id.slice(0, 128)}' not found.`,
     param: "conversation",
     code: "not_found",
   });
@@ -68,35 +81,6 @@ function requireNoCompaction(body: JsonObject, { allowed }: FieldPolicy): void {
   }
   const at = inputItems(body).findIndex(({ type }) => type === "compaction_trigger");
   if (at >= 0) throw unsupported(`input.${at}`, why);
-}
-
-/** Members that name a file or a container at the provider, where those of all users are. */
-const storedMembers = new Set(["file_id", "file_ids", "container_id", "container"]);
-
-/**
- * Throws 400 for a part or a tool that names a file or a container, unless its member is in
- * `allowed`: files are not served here, so it would be someone else's.
- */
-export function requireNoStoredFiles(
-  value: JsonObject,
-  at: string,
-  allowed: readonly string[],
-): void {
-  for (const name in value) {
-    const member = value[name] ?? null;
-    if (isObject(member)) requireNoStoredFiles(member, `${at}.${name}`, allowed);
-    if (!storedMembers.has(name) || allowed.includes(name) || !isStoredId(member)) continue;
-    const id = String(Array.isArray(member) ? member[0] : member).slice(0, 128);
-    throw badRequest(
-      `${at}.${name}`,
-      `'${id}' in '${at}.${name}' was not found: files are not kept here. Send the data of a file ` +
-        "as 'file_data' or its address as 'file_url', and an image as 'image_url'.",
-    );
-  }
-}
-
-function isStoredId(value: Json): boolean {
-  return (typeof value === "string" && value !== "") || (Array.isArray(value) && value.length > 0);
 }
 
 function unsupported(param: string, why: string) {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { badRequest } from "../../base/errors.ts";
-import { userField } from "../../base/fields.ts";
+import { modelName, userField } from "../../base/fields.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest, RequestExtras } from "../../inference/format.ts";
@@ -22,7 +22,7 @@ const count = z.int({ error: "must be a whole number" }).nullish();
 
 /** A request for a response. Only fields that the price depends on are checked. */
 export const responsesRequestSchema = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: modelName,
   input: z.union([z.string(), z.array(itemSchema)]).nullish(),
   instructions: z.string().nullish(),
   user: userField,

@@ -1,5 +1,5 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
 import type {
   CompleteResponse,
@@ -119,7 +119,7 @@ function failedFrom(sent: JsonObject, { request, head, apiKey }: ReadOptions): C
 function asMessages(events: Iterable<JsonObject>): EventSourceMessage[] {
   return Array.from(events, (event, sequence_number) => ({
     id: undefined,
-    event: String(event.type),
+    event: plainText(event.type),
     data: JSON.stringify({ ...event, sequence_number }),
   }));
 }

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject, plainText } from "../../base/json.ts";
 import { endsInText, type ResponseClosing, withPartText, withText } from "./closing.ts";
 import type { OpenItem } from "./open_item.ts";
 import { isCallersCall } from "./output_items.ts";
@@ -79,7 +79,7 @@ export class OutputEnd {
     open.append(notice);
     if (open.isDone || !open.isSent) open.item = withText(open.item, notice, false);
     if (!open.isSent) return "";
-    const place = { item_id: String(open.item.id), output_index: open.index, content_index: at };
+    const place = { item_id: plainText(open.item.id), output_index: open.index, content_index: at };
     return this.#writer.add(textDelta(notice, place));
   }
 
@@ -112,7 +112,7 @@ export class OutputEnd {
     }
     // Clients would run a call whose arguments have been cut.
     if (isCallersCall(item) && status === "incomplete" && !open.isTextDone) return;
-    const place = { item_id: String(item.id), output_index: open.index };
+    const place = { item_id: plainText(item.id), output_index: open.index };
     for (const [at, part] of open.parts) {
       if (part.isDone) continue;
       const here = { ...place, content_index: at };

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 
 // The events that say what a whole response says, without their numbers.
 
@@ -40,7 +40,7 @@ export function* openingEvents(response: JsonObject): Generator<JsonObject> {
 
 /** The events of one item, which is whole. */
 export function* itemEvents(item: JsonObject, index: number): Generator<JsonObject> {
-  const place = { item_id: String(item.id), output_index: index };
+  const place = { item_id: plainText(item.id), output_index: index };
   yield { type: "response.output_item.added", output_index: index, item: emptied(item) };
   switch (item.type) {
     case "message":

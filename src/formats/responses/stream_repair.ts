@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject, plainText } from "../../base/json.ts";
 import type { ResponseHead } from "../../inference/format.ts";
 import { indexIn, type OpenItem, ownerOfText, wholeTextIn } from "./open_item.ts";
 import { itemId, normalizeItem, normalizePart } from "./output_items.ts";
@@ -106,7 +106,9 @@ export class EventRepair {
         : { type: "output_text", text: "", annotations: [] });
     this.#state.openPart(open, at, begun);
     const { index, item: { id } } = open;
-    missing.push(partAdded(begun, { item_id: String(id), output_index: index, content_index: at }));
+    missing.push(
+      partAdded(begun, { item_id: plainText(id), output_index: index, content_index: at }),
+    );
     return missing;
   }
 

@@ -1,6 +1,7 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject, nestsDeeper } from "../../base/json.ts";
+import { jsonDepthMax } from "../../base/limits.ts";
 import type {
   KeptIds,
   ResponseHead,
@@ -131,8 +132,9 @@ export class ResponseStreamTransform implements StreamTransform {
       this.error = streamError(data, this.#options.apiKey);
       return "";
     }
-    // Clients fail on data that is not JSON, and no upstream means anything by it.
-    if (!isObject(event)) return "";
+    // Clients fail on data that is not JSON, and no upstream means anything by it. What nests too
+    // deep could not be written again.
+    if (!isObject(event) || nestsDeeper(data, jsonDepthMax)) return "";
     const type = eventType(event, message);
     if (finalTypes.has(type)) return this.#takeFinal(type, event);
     return this.#pass(type, event, data);

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, ownMember } from "../../base/json.ts";
 import { toolName } from "../../pricing/usage_fields.ts";
 import { usageIn } from "../openai/usage.ts";
 
@@ -26,7 +26,7 @@ export class ToolCallCount {
   add(item: JsonObject): boolean {
     const name = toolOf(item);
     if (name === null || !this.#isBilled(item)) return false;
-    this.#calls[name] = (this.#calls[name] ?? 0) + 1;
+    this.#calls[name] = (ownMember(this.#calls, name) ?? 0) + 1;
     return true;
   }
 

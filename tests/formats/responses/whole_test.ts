@@ -168,7 +168,7 @@ Deno.test("responses: events in place of JSON are put together, with and without
 Deno.test("responses: one that is too large to be parsed passes on, with its tools' calls charged", async () => {
   const models = { "test-model": { input: "1", output: "2", toolCalls: { file_search: "0.01" } } };
   using world = await paidWorld({
-    project: { pricing: { models } },
+    project: { pricing: { models }, allowedFields: ["vector_store_ids"] },
     env: { UPSTREAM_BODY_BYTES_MAX: "10000" },
   });
   const call = { id: "fs_1", type: "file_search_call", status: "completed", queries: ["q"] };

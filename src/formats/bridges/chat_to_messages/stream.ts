@@ -1,5 +1,5 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainNumber } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { HeldText } from "../held_text.ts";
@@ -55,7 +55,7 @@ export class ChunkTranslator implements EventTranslator {
   }
 
   #takeEvent(event: JsonObject): void {
-    const index = Number(event.index);
+    const index = plainNumber(event.index);
     switch (event.type) {
       case "message_start":
         if (isObject(event.message)) this.#startMessage(event.message);

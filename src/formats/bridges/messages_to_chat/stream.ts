@@ -1,5 +1,5 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainNumber } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { errorOfEvent, isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
@@ -68,7 +68,9 @@ export class MessageEventTranslator implements EventTranslator {
     this.#tier = servedBy(chunk).tier ?? this.#tier;
     const usage = raw ? toMessagesUsage(raw, this.#tier) : null;
     const before = this.#usage;
-    if (!usage || (before && Number(usage.output_tokens) < Number(before.output_tokens))) return;
+    if (
+      !usage || (before && plainNumber(usage.output_tokens) < plainNumber(before.output_tokens))
+    ) return;
     // What has been sent is not replaced: readers take the highest of each of its classes.
     if (this.#isEnded && before) return;
     this.#usage = usage;

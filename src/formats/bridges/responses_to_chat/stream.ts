@@ -1,5 +1,11 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  plainNumber,
+  plainText,
+} from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { redactKey } from "../../../upstreams/errors.ts";
 import { chatChoice } from "../../chat/choice.ts";
@@ -63,7 +69,7 @@ export class ChatStreamTranslator implements EventTranslator {
 
   #takeChoice({ index, delta, finish_reason: reason, logprobs }: JsonObject): void {
     // The request asks for one choice.
-    this.#index ??= Number(index);
+    this.#index ??= plainNumber(index);
     if (this.#index !== index) return;
     if (isObject(delta)) writeMessage(this.#writer, delta, logprobs);
     if (typeof reason === "string") this.#finishReason = reason;
@@ -97,7 +103,7 @@ export class ChatStreamTranslator implements EventTranslator {
     const text = typeof message === "string" ? message : JSON.stringify(message);
     const name = code ?? type ?? null;
     this.#emit("error", {
-      code: name === null ? null : String(name),
+      code: name === null ? null : plainText(name),
       message: text,
       param,
       error: isObject(error) ? error : { message: text },
