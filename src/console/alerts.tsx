@@ -270,19 +270,21 @@ function Addresses({ state, project, mails, action }: {
   return (
     <Table
       caption="E-mail addresses"
-      columns={[{ title: "Address", lead: true }, "State", "Link sent", ""]}
+      columns={[{ title: "Address", lead: true }, "State", "Link sent"]}
       rows={addressesOf(state, project).map(({ email, confirmed, askedAt }) => [
         <bdi>{email}</bdi>,
         confirmed
           ? <Badge tone="good">confirmed</Badge>
           : <Badge tone="late">waiting for its owner</Badge>,
-        askedAt === null ? "–" : <TimeCell at={askedAt} />,
-        confirmed || !mails ? null : (
-          <form method="post" action={action}>
-            <Hidden fields={{ email }} />
-            <button type="submit" class="small">Send again</button>
-          </form>
-        ),
+        <>
+          {askedAt === null ? "–" : <TimeCell at={askedAt} />}
+          {confirmed || !mails ? null : (
+            <form method="post" action={action}>
+              <Hidden fields={{ email }} />
+              <button type="submit" class="small">Send again</button>
+            </form>
+          )}
+        </>,
       ])}
       empty=""
     />

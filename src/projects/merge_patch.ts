@@ -46,8 +46,10 @@ export function changesByPatch(project: Project, patch: JsonObject): UpdateProje
     return false;
   });
   const merged = settings.map(([name, value]) => {
+    // The secrets of two Stripe accounts would not fit together: a change names both.
+    const before = name === "stripe" ? {} : view[name];
     // A setting cannot be removed as a whole: null is a value of its own, or refused.
-    return [name, isObject(value) ? mergePatch(view[name], value) : value];
+    return [name, isObject(value) ? mergePatch(before, value) : value];
   });
   const { pricing, ...fields } = Object.fromEntries(merged);
   const changes = parseWith(updateProjectSchema, fields);

@@ -215,7 +215,9 @@ const settings = {
   topUp: topUpSchema,
   brand: brandSchema,
   alerts: alertsSchema,
-  stripe: stripeSchema.nullable().meta({ description: "Your Stripe account." }),
+  stripe: stripeSchema.nullable().meta({
+    description: "Your Stripe account. A change names both secrets.",
+  }),
   trialCredits: moneyDecimal("Granted to each user once, with their first operation."),
   lowBalance: moneyDecimal("A response that leaves less than this ends with a warning.").nullable(),
   limits: limitsSchema,

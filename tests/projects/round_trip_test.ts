@@ -140,9 +140,10 @@ Deno.test("round trip: beside a secret that stays, others change", async () => {
   assert.notDeepEqual(after.stripe.webhookSecret, before.stripe.webhookSecret);
   const [{ detail }] = await eventsOf(world) as [Body];
   assert.deepEqual(detail.fields, ["upstream", "upstreams", "stripe"]);
-  // A merge patch that names one of the two secrets keeps the other.
-  assert.equal((await change(world, { stripe: { webhookSecret: "whsec_third" } })).status, 200);
-  assert.deepEqual((await storedRow(world)).stripe.secretKey, before.stripe.secretKey);
+  // The key of one Stripe account never meets the webhook of another one unseen.
+  for (const stripe of [{ webhookSecret: "whsec_third" }, { secretKey: "sk_test_another" }, {}]) {
+    assert.equal((await change(world, { stripe })).status, 400);
+  }
 });
 
 Deno.test("round trip: a subscription that is sent back keeps its secrets, byte by byte", async () => {
@@ -209,10 +210,13 @@ const masks = ["set", "***", "••••", "********", "................", "sk
 const secretSettings: [string, (secret: string) => Body][] = [
   ["upstream", (apiKey) => ({ upstream: { apiKey } })],
   ["upstreams", (apiKey) => ({ upstreams: { main: { apiKey } } })],
-  ["stripe.secretKey", (secretKey) => ({ stripe: { secretKey } })],
-  ["stripe.webhookSecret", (webhookSecret) => ({ stripe: { webhookSecret } })],
-  ["stripe.webhookSecret, as a list", (secret) => ({ stripe: { webhookSecret: [secret] } })],
-  ["stripe.webhookSecret, of two", (one) => ({ stripe: { webhookSecret: `whsec_12,${one}` } })],
+  ["stripe.secretKey", (secretKey) => ({ stripe: { ...stripe, secretKey } })],
+  ["stripe.webhookSecret", (webhookSecret) => ({ stripe: { ...stripe, webhookSecret } })],
+  ["stripe.webhookSecret, as a list", (one) => ({ stripe: { ...stripe, webhookSecret: [one] } })],
+  [
+    "stripe.webhookSecret, of two",
+    (one) => ({ stripe: { ...stripe, webhookSecret: `whsec_12,${one}` } }),
+  ],
 ];
 for (const [what, bodyOf] of secretSettings) {
   Deno.test(`round trip: what stands in the place of a secret never becomes ${what}`, async () => {
