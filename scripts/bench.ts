@@ -1,6 +1,7 @@
 // `deno task bench [part…] [--long] [--json file]`: measures the figures of BENCHMARKS.md.
 import { describeMachine, type Figure } from "./bench/figures.ts";
 import { benchAbuse } from "./bench/abuse.ts";
+import { benchMediaAbuse } from "./bench/abuse_media.ts";
 import { benchChat } from "./bench/chat.ts";
 import { benchFleet } from "./bench/fleet.ts";
 import { benchFormats } from "./bench/formats.ts";
@@ -28,7 +29,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   logs: benchLogs,
   formats: benchFormats,
   metrics: benchMetrics,
-  abuse: benchAbuse,
+  abuse: async () => [...await benchAbuse(), ...await benchMediaAbuse()],
   outages: benchOutages,
   fleet: benchFleet,
   pages: benchPages,

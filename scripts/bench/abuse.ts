@@ -22,11 +22,13 @@ export async function benchAbuse(): Promise<Figure[]> {
 
 type Upstream = Deno.HttpServer<Deno.NetAddr>;
 
-function serve(handler: (request: Request) => Response | Promise<Response>): Upstream {
+/** Starts an upstream. */
+export function serve(handler: (request: Request) => Response | Promise<Response>): Upstream {
   return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, handler);
 }
 
-function withUpstream(upstream: Upstream, folder: string, env: Record<string, string> = {}) {
+/** Starts a service for an upstream. */
+export function withUpstream(upstream: Upstream, folder: string, env: Record<string, string> = {}) {
   const url = `http://127.0.0.1:${upstream.addr.port}/v1`;
   return startService({ UPSTREAM_URL: url, LOG_LEVEL: "error", ...env }, folder);
 }
@@ -47,7 +49,7 @@ function chat(
  * The longest that a probe took until the returned function is called, in milliseconds, and the
  * most memory meanwhile.
  */
-function watchHealth(service: Service): () => Promise<{ worstMs: number; mostMiB: number }> {
+export function watchHealth(service: Service): () => Promise<{ worstMs: number; mostMiB: number }> {
   const worker = new Worker(new URL("./probe_worker.ts", import.meta.url), { type: "module" });
   let mostMiB = 0;
   const watch = setInterval(() => mostMiB = Math.max(mostMiB, service.rssMiB()), 20);

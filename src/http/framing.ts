@@ -1,4 +1,5 @@
-import { type Head, latin1Of, listOf, ProtocolError } from "./head.ts";
+import { latin1Of } from "../base/latin1.ts";
+import { type Head, listOf, ProtocolError } from "./head.ts";
 
 /** Finds the end of a response's body while its bytes arrive. */
 export interface BodyFraming {

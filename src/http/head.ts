@@ -1,4 +1,4 @@
-import { Buffer } from "node:buffer";
+import { latin1Of } from "../base/latin1.ts";
 
 /** The head of an HTTP/1.1 response (RFC 9112), as far as it is needed. */
 export interface Head {
@@ -16,15 +16,6 @@ export class ProtocolError extends Error {
   override name = "ProtocolError";
   /** The head of the response, where only its body cannot be read. */
   head: Head | null = null;
-}
-
-/**
- * Decodes each byte as one character: bytes above ASCII in a header have no other meaning (RFC
- * 9110, 5.5). A `TextDecoder` for latin1 reads windows-1252, whose characters no header may
- * contain.
- */
-export function latin1Of({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>): string {
-  return Buffer.from(buffer, byteOffset, length).toString("latin1");
 }
 
 const lineEnds = /\r?\n\r?\n/g;

@@ -4,7 +4,7 @@ import { type HeaderList, headerValue } from "../base/response.ts";
 import type { MemoryBudget } from "../base/memory_budget.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Place, PlaceLimiter } from "../base/place_limiter.ts";
-import { type Amount, fromDecimal, zero } from "../base/money.ts";
+import { type Amount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { absoluteAmount, type Entry } from "../ledger/entry.ts";
@@ -15,6 +15,7 @@ import {
   costOfUse,
   type Price,
   pricesOnlyUnits,
+  statedForCost,
   type Used,
 } from "../pricing/price.ts";
 import { usedUnits } from "../pricing/units.ts";
@@ -199,9 +200,17 @@ export interface CallBill {
   upstreamCost: Amount | null;
 }
 
-/** A stated cost is believed up to so many times the hold, and always up to five hundredths. */
+/** A stated cost is charged up to so many times the hold, and always up to five hundredths. */
 const statedFactor = 10n;
 const statedAlways = fromDecimal("0.05");
+
+/** A cost that the provider states, lowered to the most that is charged of one. */
+function statedUpTo(price: Price, stated: bigint | null, held: Amount): bigint | null {
+  if (stated === null || price.statedPercent === null) return stated;
+  const most = statedFactor * held > statedAlways ? statedFactor * held : statedAlways;
+  const bound = statedForCost(price.statedPercent, toAmount(most));
+  return stated < bound ? stated : bound;
+}
 
 /** What a bill depends on. */
 export interface BilledCall
@@ -232,15 +241,10 @@ export function billOf(
       : {}),
     producedOutput: meter.producedOutput,
     serviceTier: meter.servedTier ?? serviceTier ?? input.extras.serviceTier,
-    statedCost,
+    statedCost: statedUpTo(price, statedCost, held),
     ...(call.cache?.hit ? { costFactor: call.cache.costFactor } : {}),
   };
-  const isStated = price.statedPercent !== null && statedCost !== null;
-  let cost = costOfUse(price, used);
-  if (isStated && cost > statedAlways && cost > statedFactor * held) {
-    used.statedCost = null;
-    cost = costOfUse(price, used);
-  }
+  const cost = costOfUse(price, used);
   // A list without the unit's price would state a cost of zero.
   const isListed = listPrice && (!input.units || !pricesOnlyUnits(price));
   const upstreamCost = isListed ? costOfUse(listPrice, used) : null;

@@ -22,6 +22,7 @@ import { coverageOf, toolCallsHeld } from "./priced_call.ts";
 import { countForHold } from "./prompt_counting.ts";
 import { boundMedia } from "./prompt_size.ts";
 import { rateHeaders, rateLimitedError } from "./rate_limiter.ts";
+import { measureMedia } from "./measure_media.ts";
 
 /** An endpoint of a format that counts the tokens of a request. It calls no model, and is free. */
 export interface CountEndpoint {
@@ -191,6 +192,8 @@ async function countOurselves(
   { format }: CountEndpoint,
   { input, terms, caller, request, user }: AskedCount & { user: string },
 ): Promise<number> {
+  const measuring = measureMedia(format, input, services.deps.clock);
+  if (measuring) await measuring;
   const media = { ...boundMedia(format, input, terms), added: 0 };
   const call = { format, input, caller, request, user };
   const tokens = await countForHold(services, call, { media, most: Infinity });

@@ -44,8 +44,10 @@ export interface ModelRequest {
   bytes: number;
   /** Units that it asks for, where its format is priced by them. */
   units?: Units;
-  /** The most tokens that its file can have. */
+  /** The most tokens that its file can have, as far as its headers tell. */
   fileTokens?: number;
+  /** The most that its file can have and cause by its bytes, whatever its headers say. */
+  fileMost?: { input: number; output: number };
   /** The most output tokens, where no field can bound them: a hold covers them all. */
   outputTokens?: number;
   /** The file of a form. */

@@ -30,6 +30,7 @@ import { reasonOf, refuse, refuseRateError } from "./refuse.ts";
 import { streamResponse } from "./stream_response.ts";
 import { CallTelemetry } from "./telemetry.ts";
 import { completionResponse, wholeResponse } from "./whole_response.ts";
+import { measureMedia } from "./measure_media.ts";
 
 /** Times that a project's settings may change during one call. */
 const settingsMovesMax = 5;
@@ -270,6 +271,8 @@ async function completeCall(
     if (loading) await loading;
   }
   call.targets = targets;
+  const measuring = measureMedia(call.format, whole, deps.clock);
+  if (measuring) await measuring;
   if (route && targets.length > 1) {
     Object.assign(call, await inOrder(services, call, { route, targets }));
   }

@@ -1,6 +1,6 @@
 import type { TimeSlice } from "../base/time_slice.ts";
 import { contextWindowDefault, hasKnownSize, mediaTokens } from "../pricing/media_tokens.ts";
-import { createPdfWork } from "../pricing/pdf_size.ts";
+import { createMediaWork } from "../pricing/media_work.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import { type CountTokens, sliceAt } from "../pricing/tokenizer.ts";
 import type { Format, ModelRequest } from "./format.ts";
@@ -35,7 +35,7 @@ export function boundMedia(
   const added = format.addedTokens?.(request) ?? 0;
   const media = { chars: 0, tokens: 0, unknown: 0, added };
   const contextWindow = terms.contextWindow ?? contextWindowDefault;
-  const context = { contextWindow, pdfWork: createPdfWork() };
+  const context = { contextWindow, work: createMediaWork() };
   let filled = 0;
   for (const { type, value, chars } of format.mediaParts(request)) {
     const own = Object.hasOwn(terms.mediaTokens, type) ? terms.mediaTokens[type] : undefined;
@@ -50,6 +50,11 @@ export function boundMedia(
   if (format.readsMoreByTools?.(request)) media.unknown = contextWindow;
   media.tokens += Math.min(filled, contextWindow) + (request.fileTokens ?? 0);
   return media;
+}
+
+/** Whether a prompt has more than text, whose tokens follow from its bytes. */
+export function hasMedia({ chars, tokens, unknown = 0 }: PromptMedia): boolean {
+  return chars > 0 || tokens > 0 || unknown > 0;
 }
 
 /**

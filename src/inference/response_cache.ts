@@ -6,7 +6,8 @@ import { outputTokensOf } from "../base/token_classes.ts";
 import { decodeUtf8, encodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
-import { plausibleUsage, type TokenUsage } from "../pricing/usage.ts";
+import type { TokenUsage } from "../pricing/usage.ts";
+import { unbounded } from "../pricing/usage_bounds.ts";
 import type { ResponseCacheSettings } from "../projects/response_cache_schema.ts";
 import { commitUnlessMoved, type Eraser, eraseRows } from "../store/erase.ts";
 import {
@@ -140,11 +141,11 @@ async function readHit(
     const hit: CacheHit = {
       complete,
       target,
-      cost: unbounded,
+      cost: anyAmount,
       outputTokens: outputTokensOf(usage),
     };
     const cache = call.cache && { ...call.cache, hit };
-    const billed = { ...call, cache, meter, target, held: unbounded };
+    const billed = { ...call, cache, meter, target, held: anyAmount };
     return { ...hit, cost: billOf(services, billed, usage).cost };
   } catch (error) {
     services.deps.log("warn", "cached_response_unreadable", { error: String(error) });
@@ -153,13 +154,14 @@ async function readHit(
 }
 
 /** More than any response costs: a stated cost is believed. */
-const unbounded = toAmount(10n ** 30n);
+const anyAmount = toAmount(10n ** 30n);
 
 function meterOf({ clock }: Pick<Deps, "clock">): UsageMeter {
-  const most = Number.MAX_SAFE_INTEGER;
   return new UsageMeter({
     choices: 1,
-    plausible: plausibleUsage(most, most),
+    bounds: unbounded,
+    heldOutput: 0,
+    rateOf: () => 0n,
     countInput: () => Promise.resolve(0),
     clock,
   });

@@ -6,12 +6,13 @@ import type { Clock } from "../base/clock.ts";
 import { TimeSlice } from "../base/time_slice.ts";
 import { type CountTokens, loadTokenizer, sliceAt } from "../pricing/tokenizer.ts";
 import {
-  type PlausibleUsage,
   readReportedExtras,
   readUsage,
   type ReportedExtras,
+  type ReportedUsage,
   type TokenUsage,
 } from "../pricing/usage.ts";
+import { boundsOf, clampSide, tokensOf, type UsageBounds } from "../pricing/usage_bounds.ts";
 import {
   inputTokensOf,
   joinSides,
@@ -29,8 +30,12 @@ interface MeterOptions {
   /** Classes of tokens whose details a provider may leave out. */
   classes?: Pick<MadeOf, "input" | "output"> | undefined;
   choices: number;
-  /** The most that a provider's usage may report to be believed. */
-  plausible: PlausibleUsage;
+  /** The most that a provider's report is charged up to. */
+  bounds: UsageBounds;
+  /** The output tokens that are held. */
+  heldOutput: number;
+  /** What a class costs in a response with these tokens. Called only for a report above a bound. */
+  rateOf: (name: TokenClass, counts: TokenCounts) => bigint;
   /** Counts the prompt ourselves, and stops beyond `most`. Called only when needed. */
   countInput: (most?: number) => Promise<number>;
   clock: Clock;
@@ -68,7 +73,7 @@ export class UsageMeter {
   producedImage = false;
   /** The provider's last usage object that counts, for the caller. */
   reported: LastReport | null = null;
-  /** The last usage that was not plausible, for the log. */
+  /** The last usage above a bound, for the log. */
   doubtful: JsonObject | null = null;
   /** The model that the response names; null where it names none. */
   servedModel: string | null = null;
@@ -113,29 +118,23 @@ export class UsageMeter {
    */
   addUsage(raw: Json | undefined): void {
     if (!isObject(raw)) return;
-    const usage = readUsage(raw, this.#options.plausible);
+    const usage = readUsage(raw);
     const extras = readReportedExtras(raw);
     // Calls of tools count also where no tokens are reported with them.
     if (!usage) return this.#addExtras({ ...noExtras, toolCalls: extras.toolCalls });
-    const { counts, plausible, reasoning } = usage;
+    const { counts, reasoning } = usage;
     this.#addExtras(extras);
     if (reasoning !== null) this.reasoning = Math.max(this.reasoning ?? 0, reasoning);
-    if (!plausible.input || !plausible.output) this.doubtful = raw;
     const [prompt, output] = [inputTokensOf(counts), outputTokensOf(counts)];
-    this.#input = larger(this.#input, {
-      counts,
-      isPlausible: plausible.input,
-      total: prompt,
-      detail: prompt - counts.uncachedInput,
-    });
-    this.#output = larger(this.#output, {
-      counts,
-      isPlausible: plausible.output,
-      total: output,
-      detail: counts.reasoning,
-    });
+    const bounds = boundsOf(usage, this.#options.bounds);
+    if (prompt > bounds.input || output > bounds.output) this.doubtful = raw;
+    const detail = prompt - counts.uncachedInput;
+    this.#input = larger(this.#input, { ...usage, total: prompt, detail });
+    this.#output = larger(this.#output, { ...usage, total: output, detail: counts.reasoning });
     const [isInput, isOutput] = [this.#input.counts === counts, this.#output.counts === counts];
-    if (isInput || isOutput) this.reported = { usage: raw, isWhole: isInput && isOutput };
+    if (isInput || isOutput) {
+      this.reported = { usage: raw, isWhole: isInput && isOutput && !usage.isRounded };
+    }
     this.#isBehind = false;
     if (output > 0) this.producedOutput = true;
   }
@@ -198,9 +197,9 @@ export class UsageMeter {
 
   /** The usage of a finished response: the provider's, or our own count. */
   usage(): Promise<TokenUsage> {
+    if (this.#options.choices > 1) return this.#usage(tokenizersDiffer);
     // A usage reported before the text may cover the prompt alone.
-    const isWhole = this.#options.choices === 1 && !this.#isBehind;
-    return this.#usage(isWhole ? Infinity : tokenizersDiffer);
+    return this.#usage(this.#isBehind ? 1 : Infinity);
   }
 
   /** The usage so far, with our count of what has arrived since the provider's last usage. */
@@ -220,18 +219,19 @@ export class UsageMeter {
   }
 
   /**
-   * The reported prompt. A prompt is never empty, so zero is replaced by our own count. Beyond what
-   * is plausible, the smaller of the report and the hold counts, but at least our own count.
+   * The reported prompt, up to its bound. A prompt is never empty, so zero is replaced by our own
+   * count.
    */
   async #inputTokens(): Promise<Counted> {
     const report = this.#input;
-    if (report?.isPlausible && report.total > 0) {
-      return { counts: inClass(report.counts, this.#inputClass), isReported: true };
+    if (report && report.total > 0) {
+      const most = boundsOf(report, this.#options.bounds).input;
+      const counts = this.#clamped(inClass(report.counts, this.#inputClass), "input", most);
+      return { counts, isReported: report.total <= most };
     }
     if (this.#options.countsTokens === false) return nothingCounted;
     this.#countedInput ??= this.#options.countInput();
-    const limited = Math.min(report?.total ?? 0, this.#options.plausible.held.input);
-    const uncachedInput = Math.max(await this.#countedInput, limited);
+    const uncachedInput = await this.#countedInput;
     return { counts: tokenCounts({ [this.#inputClass]: uncachedInput }), isReported: false };
   }
 
@@ -243,13 +243,19 @@ export class UsageMeter {
     return this.#options.classes?.output ?? "output";
   }
 
+  #clamped(counts: TokenCounts, side: "input" | "output", most: number): TokenCounts {
+    if (tokensOf(side, counts) <= most) return counts;
+    const rateOf = (name: TokenClass) => this.#options.rateOf(name, counts);
+    return clampSide(counts, side, { most, rateOf });
+  }
+
   /** The reported output, by the same rules. Text that was delivered is never free. */
   async #outputTokens(tolerance: number): Promise<Counted> {
     if (this.#options.hasOutput === false) return { counts: tokenCounts({}), isReported: true };
     const report = this.#output;
     if (this.#options.countsTokens === false && !report) return nothingCounted;
-    if (this.hasUnreadOutput && !(report?.isPlausible && report.total > 0)) {
-      const { output: held } = this.#options.plausible.held;
+    if (this.hasUnreadOutput && !(report && report.total > 0)) {
+      const { heldOutput: held } = this.#options;
       const output = Math.min(held, this.ownOutput ?? held);
       return { counts: tokenCounts({ [this.#ownOutputClass]: output }), isReported: false };
     }
@@ -257,19 +263,22 @@ export class UsageMeter {
       const output = this.producedOutput ? await this.countOutput() : 0;
       return { counts: tokenCounts({ output }), isReported: false };
     }
-    const { total, isPlausible } = report;
+    const bound = boundsOf(report, this.#options.bounds).output;
+    const isWithin = report.total <= bound && (report.total > 0 || !this.producedOutput);
     const counts = inClass(
       report.counts,
       this.producedImage ? "imageOutput" : this.#ownOutputClass,
     );
-    const isReliable = isPlausible && (total > 0 || !this.producedOutput);
-    if (isReliable && tolerance === Infinity) return { counts, isReported: true };
+    if (isWithin && tolerance === Infinity) return { counts, isReported: true };
     const counted = await this.countOutput();
-    if (isReliable && counted <= total * tolerance) return { counts, isReported: true };
-    const limited = isReliable ? 0 : Math.min(total, this.#options.plausible.held.output);
-    const output = Math.max(counted, limited);
-    const reasoning = Math.min(counts.reasoning, output);
-    return { counts: tokenCounts({ output, reasoning }), isReported: false };
+    const isSilent = report.total === 0 && this.producedOutput;
+    if (isSilent || counted > report.total * tolerance) {
+      const output = counts.output + counted - report.total;
+      return { counts: { ...counts, output }, isReported: false };
+    }
+    // An upstream that ignored the cap has delivered this much.
+    const most = Math.max(bound, counted);
+    return { counts: this.#clamped(counts, "output", most), isReported: report.total <= most };
   }
 }
 
@@ -280,9 +289,7 @@ export interface LastReport {
 }
 
 /** A report, as it counts for one side: the prompt or the response. */
-interface Report {
-  counts: TokenCounts;
-  isPlausible: boolean;
+interface Report extends Pick<ReportedUsage, "counts" | "toolInput" | "hasCitations"> {
   /** Tokens of this side. */
   total: number;
   /** Tokens of it that are in a narrower class. */
@@ -307,7 +314,6 @@ function inClass(counts: TokenCounts, name: TokenClass): TokenCounts {
 
 function larger(before: Report | null, next: Report): Report {
   if (!before) return next;
-  if (before.isPlausible !== next.isPlausible) return before.isPlausible ? before : next;
   if (before.total !== next.total) return before.total > next.total ? before : next;
   return before.detail > next.detail ? before : next;
 }

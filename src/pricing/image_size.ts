@@ -1,3 +1,5 @@
+import { createMediaWork, type MediaWork } from "./media_work.ts";
+
 /** Width and height in pixels. */
 export interface ImageSize {
   width: number;
@@ -26,10 +28,13 @@ export function firstBytes(base64: string, most: number): Uint8Array {
  * the largest size counts, because decoders disagree on which one is valid. An animation has the
  * size of its canvas. A rotation in EXIF swaps the sides, which no rule of counting distinguishes.
  */
-export function imageSize(base64: string): ImageSize | null {
+export function imageSize(
+  base64: string,
+  work: MediaWork = createMediaWork(),
+): ImageSize | null {
   for (const most of readsBytes) {
     const bytes = firstBytes(base64, most);
-    const { size, isComplete } = readSize(bytes);
+    const { size, isComplete } = readSize(bytes, work);
     const isWhole = base64.length <= Math.ceil(most / 3) * 4;
     if (isComplete || isWhole) return size && size.width > 0 && size.height > 0 ? size : null;
   }
@@ -44,12 +49,12 @@ interface SizeRead {
 
 const unreadable: SizeRead = { size: null, isComplete: true };
 
-function readSize(bytes: Uint8Array): SizeRead {
+function readSize(bytes: Uint8Array, work: MediaWork): SizeRead {
   const start = tagAt(bytes, 0);
-  if (start === "\x89PNG") return pngSize(bytes);
-  if (start === "GIF8") return gifSize(bytes);
-  if (start === "RIFF" && tagAt(bytes, 8) === "WEBP") return webpSize(bytes);
-  return bytes[0] === 0xff && bytes[1] === 0xd8 ? jpegSize(bytes) : unreadable;
+  if (start === "\x89PNG") return pngSize(bytes, work);
+  if (start === "GIF8") return gifSize(bytes, work);
+  if (start === "RIFF" && tagAt(bytes, 8) === "WEBP") return webpSize(bytes, work);
+  return bytes[0] === 0xff && bytes[1] === 0xd8 ? jpegSize(bytes, work) : unreadable;
 }
 
 function larger(known: ImageSize | null, width: number, height: number): ImageSize {
@@ -64,19 +69,27 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
+/** Four characters as a number, as they stand in a file. */
+export function codeOf(name: string): number {
+  return viewOf(new TextEncoder().encode(name)).getUint32(0);
+}
+
 /** Four characters, which name a format or a chunk; fewer at the end. */
 export function tagAt(bytes: Uint8Array, at: number): string {
   return String.fromCharCode(...bytes.subarray(at, at + 4));
 }
 
+const [idat, iend, ihdr] = ["IDAT", "IEND", "IHDR"].map(codeOf);
+
 /** Reads the chunks up to the image data: https://www.w3.org/TR/png-3/#5DataRep */
-function pngSize(bytes: Uint8Array): SizeRead {
+function pngSize(bytes: Uint8Array, work: MediaWork): SizeRead {
   const view = viewOf(bytes);
   let size: ImageSize | null = null;
   for (let at = 8; at + 8 <= bytes.length; at += 12 + view.getUint32(at)) {
-    const type = tagAt(bytes, at + 4);
-    if (type === "IDAT" || type === "IEND") return { size, isComplete: true };
-    if (type === "IHDR" && at + 16 <= bytes.length) {
+    if (work.elements-- <= 0) return unreadable;
+    const type = view.getUint32(at + 4);
+    if (type === idat || type === iend) return { size, isComplete: true };
+    if (type === ihdr && at + 16 <= bytes.length) {
       size = larger(size, view.getUint32(at + 8), view.getUint32(at + 12));
     }
   }
@@ -87,13 +100,14 @@ function pngSize(bytes: Uint8Array): SizeRead {
  * Reads up to the first frame, which may be larger than the screen:
  * https://www.w3.org/Graphics/GIF/spec-gif89a.txt, sections 18 and 20.
  */
-function gifSize(bytes: Uint8Array): SizeRead {
+function gifSize(bytes: Uint8Array, work: MediaWork): SizeRead {
   if (bytes.length < 13) return unreadable;
   const view = viewOf(bytes);
   const screen = larger(null, view.getUint16(6, true), view.getUint16(8, true));
   const flags = view.getUint8(10);
   let at = 13 + (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   while (at + 10 <= bytes.length) {
+    if (work.elements-- <= 0) return unreadable;
     const block = bytes[at++];
     if (block === 0x2c) {
       const right = view.getUint16(at, true) + view.getUint16(at + 4, true);
@@ -104,17 +118,21 @@ function gifSize(bytes: Uint8Array): SizeRead {
     // Decoders skip what is no block.
     if (block !== 0x21) continue;
     at++;
-    for (let length = bytes[at] ?? 0; length > 0; length = bytes[at] ?? 0) at += 1 + length;
+    for (let length = bytes[at] ?? 0; length > 0; length = bytes[at] ?? 0) {
+      if (work.elements-- <= 0) return unreadable;
+      at += 1 + length;
+    }
     at++;
   }
   return { size: screen, isComplete: false };
 }
 
 /** https://developers.google.com/speed/webp/docs/riff_container */
-function webpSize(bytes: Uint8Array): SizeRead {
+function webpSize(bytes: Uint8Array, work: MediaWork): SizeRead {
   const view = viewOf(bytes);
   let size: ImageSize | null = null;
   for (let at = 12; at + 18 <= bytes.length;) {
+    if (work.elements-- <= 0) return unreadable;
     const data = at + 8;
     switch (tagAt(bytes, at)) {
       case "VP8 ": {
@@ -146,10 +164,11 @@ function webpSize(bytes: Uint8Array): SizeRead {
 }
 
 /** Walks the segments up to the first scan: ITU-T T.81, B.2. */
-function jpegSize(bytes: Uint8Array): SizeRead {
+function jpegSize(bytes: Uint8Array, work: MediaWork): SizeRead {
   const view = viewOf(bytes);
   let size: ImageSize | null = null;
   for (let at = 2; at + 9 <= bytes.length;) {
+    if (work.elements-- <= 0) return unreadable;
     const marker = bytes[at] === 0xff ? bytes[at + 1] ?? 0 : 0;
     // Decoders skip what is no marker.
     if (marker === 0 || marker === 0xff) {

@@ -1,10 +1,15 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import { latin1Of } from "../base/latin1.ts";
+import { memoizeByObject } from "../base/memoize_by_object.ts";
+import { runAtOnce, type Steps } from "../base/steps.ts";
 import { utf8Length } from "../base/utf8.ts";
-import { firstBytes, imageSize, tagAt } from "./image_size.ts";
+import { firstBytes, type ImageSize, imageSize, tagAt } from "./image_size.ts";
 import { imageTokens } from "./image_tokens.ts";
-import { bytesOfBase64, filmSeconds, soundSeconds } from "./media_length.ts";
+import { bytesOfBase64, filmSeconds, filmSecondsByBytes } from "./media_length.ts";
+import { secondsByBytes, soundSeconds } from "./media_length.ts";
+import { createMediaWork, type MediaWork } from "./media_work.ts";
 import { bareModelName, modelVersion } from "./model_family.ts";
-import { createPdfWork, type PdfWork, readPdf } from "./pdf_size.ts";
+import { type PdfSize, readPdf } from "./pdf_size.ts";
 
 /** The context window of a model, in tokens, where it is not known. */
 export const contextWindowDefault = 1_048_576;
@@ -14,7 +19,7 @@ export interface MediaContext {
   /** The model's context window, in tokens: no prompt is larger. */
   contextWindow: number;
   /** Shared by the parts of one request. */
-  pdfWork: PdfWork;
+  work: MediaWork;
 }
 
 /**
@@ -25,12 +30,22 @@ export interface MediaContext {
 export function mediaTokens(
   part: JsonObject,
   model: string,
-  { contextWindow = contextWindowDefault, pdfWork = createPdfWork() }: Partial<MediaContext> = {},
+  { contextWindow = contextWindowDefault, work = createMediaWork() }: Partial<MediaContext> = {},
 ): number {
-  const media = readMedia(part, kindOf(part));
+  const media = mediaOf(part);
   if (!isSized(media)) return contextWindow;
-  return Math.min(contextWindow, Math.ceil(boundOf(media, model, pdfWork)));
+  runAtOnce(measure(media, work));
+  return Math.min(contextWindow, Math.ceil(boundOf(media, model)));
 }
+
+/** Reads the content of a part, in steps. Its bound is then known at once. */
+export function* measurePart(part: JsonObject, work: MediaWork): Steps<void> {
+  const media = mediaOf(part);
+  if (isSized(media)) yield* measure(media, work);
+}
+
+/** A part is read once, also where several targets have prices for it. */
+const mediaOf = memoizeByObject((part: JsonObject) => readMedia(part, kindOf(part)));
 
 /** The type of a part that stands for the sound of an earlier response, by its id. */
 export const earlierSoundType = "earlier_audio";
@@ -39,7 +54,7 @@ const earlierSoundTokens = 32_768;
 
 /** Whether the content is in the part, or is an image: the size of other content is unknown. */
 export function hasKnownSize(part: JsonObject): boolean {
-  return isSized(readMedia(part, kindOf(part)));
+  return isSized(mediaOf(part));
 }
 
 function isSized(media: Media): boolean {
@@ -52,11 +67,11 @@ function isSized(media: Media): boolean {
   return !isElsewhere && (payloads.length > 0 || nested.length > 0 || hasText);
 }
 
-function boundOf(media: Media, model: string, pdfWork: PdfWork): number {
+function boundOf(media: Media, model: string): number {
   const { kind, payloads, isElsewhere, nested, detail } = media;
   let tokens = media.textBytes + (media.isEarlierSound ? earlierSoundTokens : 0);
-  for (const one of nested) tokens += boundOf(one, model, pdfWork);
-  for (const payload of payloads) tokens += payloadTokens(payload, media, { model, pdfWork });
+  for (const one of nested) tokens += boundOf(one, model);
+  for (const { size } of payloads) tokens += size ? sizeTokens(size, media, model) : 0;
   if (kind === "image" && (isElsewhere || payloads.length === 0)) {
     tokens += imageTokens(model, { size: null, detail });
   }
@@ -70,7 +85,16 @@ interface Payload {
   mimeType: string;
   data: string;
   isBase64: boolean;
+  /** What is measured of it; null before. */
+  size: PayloadSize | null;
 }
+
+/** What bounds the tokens of a payload, for any model. */
+type PayloadSize =
+  | { of: "image"; image: ImageSize | null }
+  | { of: "sound" | "film"; seconds: number }
+  | { of: "pdf"; pdf: PdfSize | null; bytes: number }
+  | { of: "other"; image: ImageSize | null; bytes: number };
 
 interface Media {
   kind: MediaKind | null;
@@ -169,7 +193,8 @@ function readString(text: string, { name, from, media }: Place): void {
   const hasType = isData && (from.mime_type ?? from.mimeType ?? from.media_type) !== undefined;
   const isContent = isData || addressMembers.has(name);
   // What a part of an unknown type calls a file may be a text.
-  const isText = media.kind === null && !isUri && !hasType && !/^\s*\w+:|^file/.test(text);
+  const isText = media.kind === null && !isUri && !hasType &&
+    !/^\s*\w+:|^file/.test(text.slice(0, 256));
   if (!isContent || isText) {
     if (!silentMembers.has(name) || text.length > silentCharsMax) {
       media.textBytes += utf8Length(text);
@@ -184,19 +209,23 @@ function readString(text: string, { name, from, media }: Place): void {
   else media.isElsewhere = true;
 }
 
+/** What comes before the content of a data URI is not longer. */
+const dataHeaderCharsMax = 1_024;
+
 /** The content of a data URI, of Anthropic's `"type":"text"`, or base64; null for an address. */
 function payloadOf(text: string, from: JsonObject): Payload | null {
-  const comma = /^\s*data:/i.test(text.slice(0, 64)) ? text.indexOf(",") : -1;
-  if (comma >= 0) {
+  if (/^\s*data:/i.test(text.slice(0, 64))) {
+    const comma = text.slice(0, dataHeaderCharsMax).indexOf(",");
+    if (comma < 0) return null;
     const header = text.slice(text.indexOf(":") + 1, comma).toLowerCase();
     const isBase64 = /;\s*base64\s*$/.test(header);
-    return { mimeType: header.trim(), data: text.slice(comma + 1), isBase64 };
+    return { mimeType: header.trim(), data: text.slice(comma + 1), isBase64, size: null };
   }
   const stated = from.media_type ?? from.mime_type ?? from.mimeType;
   const mimeType = typeof stated === "string" ? stated.toLowerCase() : "";
-  if (from.type === "text") return { mimeType, data: text, isBase64: false };
+  if (from.type === "text") return { mimeType, data: text, isBase64: false, size: null };
   if (!/^[\w+/=\s-]*$/.test(text.slice(0, 256))) return null;
-  return { mimeType, data: text, isBase64: true };
+  return { mimeType, data: text, isBase64: true, size: null };
 }
 
 type Content = MediaKind | "archive" | "pdf";
@@ -206,7 +235,7 @@ function contentOf({ data, mimeType, isBase64 }: Payload, kind: MediaKind | null
   if (!isBase64) return kind ?? "document";
   if (kind === "audio" || kind === "video") return kind;
   const start = firstBytes(data, pdfHeaderBytes);
-  if (new TextDecoder("latin1").decode(start).includes("%PDF-")) return "pdf";
+  if (latin1Of(start).includes("%PDF-")) return "pdf";
   const stated = /^(image|audio|video)\//.exec(mimeType)?.[1];
   if (stated === "image" || stated === "audio" || stated === "video") return stated;
   if (kind === "image") return kind;
@@ -217,25 +246,60 @@ function contentOf({ data, mimeType, isBase64 }: Payload, kind: MediaKind | null
 /** The header of a PDF document may follow other bytes. */
 const pdfHeaderBytes = 1_024 + 8;
 
-function payloadTokens(
+function* measure(media: Media, work: MediaWork): Steps<void> {
+  for (const one of media.nested) yield* measure(one, work);
+  for (const payload of media.payloads) {
+    if (payload.size) continue;
+    payload.size = yield* sizeOf(payload, media, work);
+    yield;
+  }
+}
+
+function* sizeOf(
   payload: Payload,
-  { kind, detail, format, framesPerSecond }: Media,
-  { model, pdfWork }: { model: string; pdfWork: PdfWork },
-): number {
+  { kind, format }: Media,
+  work: MediaWork,
+): Steps<PayloadSize> {
   const { data, isBase64 } = payload;
+  const bytes = isBase64 ? bytesOfBase64(data) : utf8Length(data);
   switch (contentOf(payload, kind)) {
     case "image":
-      return imageTokens(model, { size: isBase64 ? imageSize(data) : null, detail });
-    case "audio":
-      return soundTokens(soundSeconds(data, format), model) + 1;
-    case "video":
-      return filmSeconds(data) * filmTokensPerSecond * Math.max(1, framesPerSecond) + 1;
+      return { of: "image", image: isBase64 ? imageSize(data, work) : null };
+    case "audio": {
+      const seconds = isBase64 ? soundSeconds(data, format, work) : secondsByBytes(bytes);
+      return { of: "sound", seconds };
+    }
+    case "video": {
+      const seconds = isBase64 ? filmSeconds(data, work) : filmSecondsByBytes(bytes);
+      return { of: "film", seconds };
+    }
+    case "pdf": {
+      const file = firstBytes(data, bytes);
+      yield;
+      return { of: "pdf", pdf: yield* readPdf(file, work), bytes };
+    }
+    default:
+      return { of: "other", image: isBase64 ? imageSize(data, work) : null, bytes };
+  }
+}
+
+function sizeTokens(
+  size: PayloadSize,
+  { detail, framesPerSecond }: Media,
+  model: string,
+): number {
+  switch (size.of) {
+    case "image":
+      return imageTokens(model, { size: size.image, detail });
+    case "sound":
+      return soundTokens(size.seconds, model) + 1;
+    case "film":
+      return size.seconds * filmTokensPerSecond * Math.max(1, framesPerSecond) + 1;
     case "pdf":
-      return pdfTokens(data, model, pdfWork) + 1;
-    default: {
-      const bytes = isBase64 ? bytesOfBase64(data) : utf8Length(data);
-      const size = isBase64 ? imageSize(data) : null;
-      return Math.max(bytes + 1, size ? imageTokens(model, { size, detail }) : 0);
+      return pdfTokens(size, model) + 1;
+    case "other": {
+      const ofImage = size.image ? imageTokens(model, { size: size.image, detail }) : 0;
+      return Math.max(size.bytes + 1, ofImage);
     }
   }
 }
@@ -262,15 +326,13 @@ const bytesPerTokenMax = 500;
 const unreadGrowth = 8;
 
 /** Gemini counts a page as an image, others as an image and its text. */
-function pdfTokens(base64: string, model: string, work: PdfWork): number {
-  const bytes = bytesOfBase64(base64);
-  const read = readPdf(firstBytes(base64, bytes), work);
+function pdfTokens({ pdf, bytes }: { pdf: PdfSize | null; bytes: number }, model: string): number {
   const name = bareModelName(model);
   const isGemini = name.startsWith("gemini");
   const image = isGemini
     ? (modelVersion(name)?.major ?? Infinity) < 3 ? 1_000 : 2_000
     : imageTokens(model, { size: pageSize, detail: "original" });
-  if (!read) return Math.max(bytes * unreadGrowth, image + pageTextTokens);
-  const text = isGemini ? 0 : Math.max(read.pages * pageTextTokens, read.textBytes);
-  return Math.max(read.pages * image + text, bytes / bytesPerTokenMax);
+  if (!pdf) return Math.max(bytes * unreadGrowth, image + pageTextTokens);
+  const text = isGemini ? 0 : Math.max(pdf.pages * pageTextTokens, pdf.textBytes);
+  return Math.max(pdf.pages * image + text, bytes / bytesPerTokenMax);
 }

@@ -3,6 +3,7 @@ import {
   inputTokensOf,
   outputTokensOf,
   type TokenCause,
+  type TokenClass,
   tokenClassRows,
   type TokenCounts,
 } from "../base/token_classes.ts";
@@ -80,6 +81,15 @@ export function levelOfUse({ table }: Price, { counts, serviceTier }: Used): Pri
   return prices.tiers.length === 0 ? prices.base : levelAt(prices, inputTokensOf(counts));
 }
 
+/** What a million tokens of a class cost in a response with these tokens, at the standard tier. */
+export function tokenRate(
+  { table: { standard } }: Pick<Price, "table">,
+  name: TokenClass,
+  counts: TokenCounts,
+): bigint {
+  return rateOf(levelAt(standard, inputTokensOf(counts)).rates, name);
+}
+
 /** Whether tokens cost nothing, and images, characters or minutes have a price. */
 export function pricesOnlyUnits({ table: { standard, serviceTiers } }: Price): boolean {
   const { base, tiers } = standard;
@@ -113,6 +123,13 @@ export function costOfUse(price: Price, used: Used): Amount {
   const due = producedOutput ? parts + requestFee * divisor : parts;
   const least = producedOutput ? minimum * divisor : 0n;
   return divideRoundingUp((due < least ? least : due) * costFactor, divisor * unit);
+}
+
+/** The stated cost, in 1e-12 currency units, that makes a response cost so much before fees. */
+export function statedForCost(statedPercent: bigint, cost: Amount): bigint {
+  return statedPercent > 0n
+    ? cost * statedParts * wholePercent / statedPercent
+    : cost * statedParts;
 }
 
 /** What a response costs by the prices of a level, before the project's fee. */

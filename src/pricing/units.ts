@@ -25,6 +25,8 @@ export interface Units {
   characters?: number;
   /** May have a fraction. */
   audioSeconds?: number;
+  /** Of a request: the most seconds that a report is charged up to. */
+  audioSecondsMost?: number;
 }
 
 /** Units as an entry records them, and as they are charged. */
@@ -84,16 +86,12 @@ function readImageName(name: string): { size: string | null; quality: string | n
   return /^\d/.test(first) ? { size: first, quality: null } : { size: null, quality: first };
 }
 
-/** A report of more than this many times what was asked for is not believed. */
-const plausibleFactor = 2;
-const plausibleSeconds = 60;
-
 /**
- * Returns the units that are charged: what the response reports, else what was asked for. With null
- * for the report: the most that can be.
+ * Returns the units that are charged: what the response reports, up to what is possible, else what
+ * was asked for. With null for the report: the most that is held.
  */
 export function usedUnits(
-  { images, characters, audioSeconds }: Units,
+  { images, characters, audioSeconds, audioSecondsMost = audioSeconds }: Units,
   reported: Units | null,
   prices: UnitPrices | null,
 ): UsedUnits {
@@ -110,8 +108,8 @@ export function usedUnits(
   if (characters !== undefined) used.characters = characters;
   if (audioSeconds !== undefined) {
     const said = reported?.audioSeconds ?? 0;
-    const isPlausible = said > 0 && said <= audioSeconds * plausibleFactor + plausibleSeconds;
-    used.audioSeconds = Math.ceil(isPlausible ? said : audioSeconds);
+    const most = Math.max(audioSeconds, audioSecondsMost ?? 0);
+    used.audioSeconds = Math.ceil(said > 0 ? Math.min(said, most) : audioSeconds);
   }
   return used;
 }

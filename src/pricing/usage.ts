@@ -21,46 +21,17 @@ export interface TokenUsage extends TokenCounts {
   source: "provider" | "estimated";
 }
 
-/** What a provider's report is believed up to, and what was held for the call. */
-export interface PlausibleUsage {
-  input: number;
-  output: number;
-  /** Input besides the prompt, which tools at the provider read. No hold can foresee it. */
-  toolInput: number;
-  /** The prompt's bound and the output cap that the hold was computed with. */
-  held: { input: number; output: number };
-}
-
-// Templates, media and tokenizers differ, and not every server counts hidden reasoning against the
-// cap. Reports up to this much above the request are believed.
-const marginFactor = 2;
-const inputMargin = 2_000;
-const outputMargin = 32_768;
-const toolInputMax = 1_000_000;
-
-/** Returns the most that is plausible for a prompt with this bound and an output with this cap. */
-export function plausibleUsage(
-  promptBound: number,
-  outputCap: number,
-  /** Tools at the provider read in several turns, of which each bills all of the prompt. */
-  readsMoreByTools = false,
-): PlausibleUsage {
-  const more = readsMoreByTools ? toolInputMax : 0;
-  return {
-    input: promptBound * marginFactor + inputMargin + more,
-    output: outputCap * marginFactor + outputMargin,
-    toolInput: toolInputMax,
-    held: { input: promptBound, output: outputCap },
-  };
-}
-
 /** A provider's report as a partition: no token is in two classes. */
 export interface ReportedUsage {
   counts: TokenCounts;
-  /** Whether each side is plausible for the call. */
-  plausible: { input: boolean; output: boolean };
   /** Reasoning tokens; null where it does not say whether there were any. */
   reasoning: number | null;
+  /** Input tokens besides the prompt, which tools at the provider read. */
+  toolInput: number;
+  /** Whether it counts sources that were read to answer. */
+  hasCitations: boolean;
+  /** Whether fractions of tokens were rounded. */
+  isRounded: boolean;
 }
 
 /** What else a provider's `usage` says about the price of its response. */
@@ -85,10 +56,10 @@ export function readReportedExtras(raw: JsonObject): ReportedExtras {
 
 /**
  * Reads a provider's `usage` as a partition; `guides/usage.md` describes the known shapes. Null
- * when it reports nothing: it is not an object, the prompt or the completion is not a whole number
- * of at least zero, or every count is zero.
+ * when it reports nothing: it is not an object, the prompt or the completion is not a number of at
+ * least zero, or every count is zero.
  */
-export function readUsage(raw: unknown, most: PlausibleUsage): ReportedUsage | null {
+export function readUsage(raw: unknown): ReportedUsage | null {
   if (!isObject(raw)) return null;
   const prompt = firstCount(raw, promptNames);
   const completion = firstCount(raw, completionNames);
@@ -119,13 +90,21 @@ export function readUsage(raw: unknown, most: PlausibleUsage): ReportedUsage | n
   counts.reasoning = Math.min(reasoning ?? hidden.output, counts.output);
   return {
     counts,
-    plausible: {
-      input: input <= most.input && hidden.input + counts.citation <= most.toolInput,
-      // Perplexity's research reasons at length, beside its answer.
-      output: output <= most.output + (citation === null ? 0 : most.toolInput),
-    },
     reasoning: reasoning ?? (hidden.output > 0 ? hidden.output : null),
+    toolInput: hidden.input + counts.citation,
+    hasCitations: citation !== null,
+    isRounded: hasFractions(raw),
   };
+}
+
+const countNames = [...promptNames, ...completionNames, ...totalNames];
+
+function hasFractions(raw: JsonObject): boolean {
+  for (const name of countNames) {
+    const count = raw[name];
+    if (typeof count === "number" && !Number.isInteger(count)) return true;
+  }
+  return false;
 }
 
 /**

@@ -120,9 +120,9 @@ export function readToolCalls(raw: JsonObject): Readonly<Record<string, number>>
   let calls: Record<string, number> | null = null;
   const add = (name: string, value: Json | undefined) => {
     const count = countOf(isObject(value) ? value.num_requests : value);
-    if (count === null || count === 0 || count > callsMax) return;
+    if (count === null || count === 0) return;
     calls ??= {};
-    calls[name] = Math.max(ownMember(calls, name) ?? 0, count);
+    calls[name] = Math.max(ownMember(calls, name) ?? 0, Math.min(count, callsMax));
   };
   for (const field of toolCounts) {
     const counts = raw[field];
@@ -172,8 +172,8 @@ export function readStatedCost(raw: JsonObject): bigint | null {
   const ticks = raw.cost_in_usd_ticks;
   const stated = isObject(raw.cost) ? raw.cost.total_cost : raw.cost;
   const value = typeof ticks === "number" ? ticks / ticksPerUnit : stated ?? raw.estimated_cost;
-  if (typeof value !== "number" || !(value > 0 && value <= statedMax)) return null;
-  return BigInt(value.toFixed(12).replace(".", ""));
+  if (typeof value !== "number" || !(value > 0)) return null;
+  return BigInt(Math.min(value, statedMax).toFixed(12).replace(".", ""));
 }
 
 function detailsOf(raw: JsonObject, names: readonly string[]): JsonObject {
@@ -185,6 +185,13 @@ function detailsOf(raw: JsonObject, names: readonly string[]): JsonObject {
 }
 const noDetails: JsonObject = {};
 
-function countOf(value: Json | undefined): number | null {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
+/** Sums of a few such counts are exact. */
+const countMax = 1e12;
+
+/**
+ * A count that a server reports: a number of at least zero, rounded up. Above 1e12, which no
+ * response has, it is 1e12. Null for anything else.
+ */
+export function countOf(value: Json | undefined): number | null {
+  return typeof value === "number" && value >= 0 ? Math.min(Math.ceil(value), countMax) + 0 : null;
 }

@@ -13,7 +13,7 @@ import { type PromptSize, quoteTarget } from "../../src/inference/quote.ts";
 import { readChatRequest } from "../../src/formats/chat/request.ts";
 import { TimeSlice } from "../../src/base/time_slice.ts";
 import { loadTokenizer, sliceAt } from "../../src/pricing/tokenizer.ts";
-import { plausibleUsage } from "../../src/pricing/usage.ts";
+import { meterBounds } from "../support/meter.ts";
 import { chat } from "../support/chat.ts";
 import { createHandClock } from "../support/clock.ts";
 import { mulberry32 } from "../support/random.ts";
@@ -191,9 +191,8 @@ Deno.test("counting: a prompt that costs nothing is not counted", () => {
 
 Deno.test("counting: a response that is counted twice at once is counted once, and completely", async () => {
   const text = randomWords(100_000);
-  const plausible = plausibleUsage(1, 1);
   const countInput = () => Promise.resolve(0);
-  const meter = new UsageMeter({ choices: 1, plausible, countInput, clock: realClock });
+  const meter = new UsageMeter({ choices: 1, ...meterBounds(1, 1), countInput, clock: realClock });
   meter.addText(text);
   const both = await Promise.all([meter.countOutput(), meter.countOutput()]);
   meter.addText("Hi");

@@ -7,7 +7,7 @@ import { ChoiceStreamTransform } from "../../src/formats/openai/stream_transform
 import { MemoryBudget } from "../../src/base/memory_budget.ts";
 import { createEventReader, isLargePart } from "../../src/upstreams/event_reader.ts";
 import { readStream } from "../../src/http/by_fetch.ts";
-import { plausibleUsage } from "../../src/pricing/usage.ts";
+import { meterBounds } from "../support/meter.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
 import { sseFrame } from "../../src/formats/openai/sse.ts";
 import { chatStream, usageOf } from "../support/chat.ts";
@@ -175,10 +175,14 @@ Deno.test("sse: whatever an upstream's events contain, the caller reads complete
       }),
       fc.boolean(),
       async (events, wantsUsage) => {
-        const plausible = plausibleUsage(100, 100);
         const countInput = () => Promise.resolve(7);
         const chunks = new ChoiceStreamTransform({
-          meter: new UsageMeter({ choices: 1, plausible, countInput, clock: createHandClock() }),
+          meter: new UsageMeter({
+            choices: 1,
+            ...meterBounds(100, 100),
+            countInput,
+            clock: createHandClock(),
+          }),
           request: { ...plainRequest, wantsUsage },
           head: { id: "chatcmpl-1", created: 1, model: "m" },
           apiKey: null,

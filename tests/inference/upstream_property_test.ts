@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { isObject, parseJson } from "../../src/base/json.ts";
 import { parseAmount, toAmount } from "../../src/base/money.ts";
-import { plausibleUsage } from "../../src/pricing/usage.ts";
+import { usageBounds } from "../../src/pricing/usage_bounds.ts";
 import { checkBooks } from "../support/books.ts";
 import { chatBody, chatStream, completionsPath } from "../support/chat.ts";
 import { always, anyText, jsonText, spoiled } from "../support/property.ts";
@@ -37,7 +37,10 @@ function render({ text, depth }: { text: string; depth: number }): string {
 
 /** The most that a response to `chatBody()` may cost at a token's two prices, with a margin. */
 const most = (() => {
-  const { input, output } = plausibleUsage(JSON.stringify(chatBody()).length, 1_000);
+  const { input, output } = usageBounds({
+    prompt: JSON.stringify(chatBody()).length,
+    output: 1_000,
+  });
   return BigInt(input + 2 * output) * 1_000n;
 })();
 

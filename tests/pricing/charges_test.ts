@@ -194,7 +194,7 @@ Deno.test("prices: with the catalogue, a fallback costs what the answering model
   );
 });
 
-Deno.test("prices: a cost that the provider states is charged with the markup, and without one the list", async () => {
+Deno.test("prices: a stated cost is charged with the markup, up to a bound, and without one the list", async () => {
   const pricing = {
     markupPercent: "25",
     priceFrom: "provider",
@@ -206,7 +206,8 @@ Deno.test("prices: a cost that the provider states is charged with the markup, a
     [{ total_cost: 0.0004 }, "0.0005"],
     [0, "0.00011"],
     ["0.5", "0.00011"],
-    [50, "0.00011"],
+    [50, "0.05"],
+    [1e9, "0.05"],
     [undefined, "0.00011"],
   ];
   for (const [cost, charged] of stated) {

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import type { JsonObject } from "../../src/base/json.ts";
 import { hasKnownSize, mediaTokens } from "../../src/pricing/media_tokens.ts";
 import { always } from "../support/property.ts";
-import { deflated, mp3, mp3FrameSeconds, pdf, pdfStream, wav } from "./files.ts";
-import { base64, imageHeaders, le, tag } from "./image_headers.ts";
+import { box, deflated, mp3, mp3FrameSeconds, pdf, pdfStream, wav } from "./files.ts";
+import { base64, be, imageHeaders, le, tag } from "./image_headers.ts";
 
 const file = (bytes: Uint8Array, type = "application/pdf") => ({
   type: "file",
@@ -343,14 +343,30 @@ Deno.test("file bounds: Gemini's highest resolution is seen wherever it is asked
   for (const part of asked) assert.equal(mediaTokens(part, "gemini-3-flash"), 2_240);
 });
 
-Deno.test("file bounds: a film counts by its header, else by its bytes", () => {
-  const header = [...tag("mvhd"), 0, 0, 0, 0, ...le(0, 8), 0, 0, 3, 0xe8, 0, 0, 0x27, 0x10];
+Deno.test("file bounds: a film counts by its headers, else by its bytes", () => {
+  const mvhd = (seconds: number) =>
+    box("mvhd", [...be(0, 12), ...be(1_000, 4), ...be(seconds * 1_000, 4)]);
   const film = (bytes: number[], more = {}) => ({
     type: "video_url",
     video_url: { url: `data:video/mp4;base64,${base64(bytes)}`, ...more },
   });
-  const bytes = [...new Array(600_000).fill(1), ...header, ...new Array(60).fill(0)];
+  const data = box("mdat", new Array(600_000).fill(1));
+  const head = box("ftyp", [...tag("isom")]);
+  const bytes = [...head, ...data, ...box("moov", mvhd(10))];
   assert.equal(mediaTokens(film(bytes), "gemini-3-flash"), 3_321);
   assert.equal(mediaTokens(film(bytes, { fps: 4 }), "gemini-3-flash"), 13_281);
   assert.ok(mediaTokens(film(new Array(100_000).fill(1)), "gemini-3-flash") >= 2_600);
+  const byBytes = 600_000 / 12_500 * 332;
+  const decoys = [
+    [...head, ...box("mdat", [...mvhd(1), ...new Array(600_000).fill(1)])],
+    [...head, ...box("free", mvhd(1)), ...data],
+    [...head, ...data, ...box("moov", [...mvhd(1), ...mvhd(500)])],
+    [...head, ...data, ...box("moov", mvhd(1)), ...box("moov", mvhd(500))],
+    [...head, ...data, ...box("moov", [...mvhd(1), ...box("mvex", [])]), ...box("moof", [])],
+    [...head, ...data, ...box("moov", mvhd(1)), 1, 2, 3],
+    [...data, ...box("moov", mvhd(1))],
+  ];
+  for (const [at, decoy] of decoys.entries()) {
+    assert.ok(mediaTokens(film(decoy), "gemini-3-flash") >= byBytes, `${at}`);
+  }
 });

@@ -1,5 +1,5 @@
 import { deflateSync } from "node:zlib";
-import { le, tag } from "./image_headers.ts";
+import { be, le, tag } from "./image_headers.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
@@ -13,6 +13,13 @@ function joined(parts: readonly (string | Uint8Array)[]): Uint8Array {
   }
   return all;
 }
+
+/** A box of an MP4 file. */
+export const box = (type: string, content: readonly number[]): number[] => [
+  ...be(content.length + 8, 4),
+  ...tag(type),
+  ...content,
+];
 
 /** An object of a PDF file with a stream. */
 export function pdfStream(
@@ -88,6 +95,9 @@ export interface WavOptions {
   /** Bytes of a chunk before the format. */
   before?: number;
   magic?: string;
+  /** The format in an extensible header, and a byte of its GUID. */
+  subformat?: number;
+  guid?: number;
 }
 
 /** A WAV file with silence. */
@@ -96,11 +106,30 @@ export function wav(options: WavOptions): Uint8Array {
   const block = channels * bits / 8;
   const length = Math.ceil(seconds * rate) * block;
   const { dataSize = length, byteRate = rate * block, before = 0 } = options;
+  const { subformat = 1, guid = 0x71 } = options;
+  const isExtensible = format === 0xfffe;
+  const rest = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, guid];
+  const extension = isExtensible
+    ? [...le(22, 2), ...le(bits, 2), ...le(0, 4), ...le(subformat, 2), ...rest]
+    : [];
   const header = [
     ...[...tag(magic), ...le(0xffffffff, 4), ...tag("WAVE")],
     ...before > 0 ? [...tag("JUNK"), ...le(before, 4), ...new Array(before).fill(0)] : [],
-    ...[...tag("fmt "), ...le(16, 4), ...le(format, 2), ...le(channels, 2), ...le(rate, 4)],
-    ...[...le(byteRate, 4), ...le(block, 2), ...le(bits, 2), ...tag("data"), ...le(dataSize, 4)],
+    ...[
+      ...tag("fmt "),
+      ...le(isExtensible ? 40 : 16, 4),
+      ...le(format, 2),
+      ...le(channels, 2),
+      ...le(rate, 4),
+    ],
+    ...[
+      ...le(byteRate, 4),
+      ...le(block, 2),
+      ...le(bits, 2),
+      ...extension,
+      ...tag("data"),
+      ...le(dataSize, 4),
+    ],
   ];
   return joined([Uint8Array.from(header), new Uint8Array(length)]);
 }

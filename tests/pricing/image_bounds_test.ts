@@ -2,16 +2,20 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { imageSize } from "../../src/pricing/image_size.ts";
 import { imageTokens } from "../../src/pricing/image_tokens.ts";
+import { createMediaWork } from "../../src/pricing/media_work.ts";
+import { mediaTokens } from "../../src/pricing/media_tokens.ts";
 import { always } from "../support/property.ts";
 import {
   base64,
   contradictions,
   frame,
   imageHeaders,
+  le,
   pngChunk,
   pngStart,
   scan,
   segment,
+  tag,
 } from "./image_headers.ts";
 
 const ceilDiv = (a: number, b: number) => Math.ceil(a / b);
@@ -219,5 +223,38 @@ Deno.test("image bounds: an unknown detail is the dearest, and low never exceeds
     for (const detail of ["low", "high", "auto", "original", null]) {
       assert.ok(tokens("sharper") >= tokens(detail), `${model} ${detail}`);
     }
+  }
+});
+
+Deno.test("image bounds: an image without an end of its headers has the most of any, after few steps", () => {
+  const fill = (head: readonly number[], unit: readonly number[]) => [
+    ...head,
+    ...Array.from({ length: 200_000 }, (_, at) => unit[at % unit.length] ?? 0),
+  ];
+  const endless = {
+    "JPEG of fill bytes": fill([0xff, 0xd8], [0xff]),
+    "JPEG of bytes that are no markers": fill([0xff, 0xd8], [0xff, 0]),
+    "JPEG of markers without a size": fill([0xff, 0xd8], [0xff, 0xd0]),
+    "PNG of empty chunks": fill(pngStart, pngChunk("tEXt", [])),
+    "GIF of bytes that are no blocks": fill([...tag("GIF89a"), ...le(1, 2), ...le(1, 2), 0, 0, 0], [
+      1,
+    ]),
+    "GIF of blocks of one byte": fill(
+      [...tag("GIF89a"), ...le(1, 2), ...le(1, 2), 0, 0, 0, 0x21, 0xfe],
+      [1],
+    ),
+    "WebP of empty chunks": fill([...tag("RIFF"), 0, 0, 0, 0, ...tag("WEBP")], [
+      ...tag("EXIF"),
+      ...[0, 0, 0, 0],
+    ]),
+  };
+  for (const [what, bytes] of Object.entries(endless)) {
+    const work = createMediaWork();
+    work.elements = 5_000;
+    assert.equal(imageSize(base64(bytes), work), null, what);
+    assert.ok(work.elements >= -1, `${what}: ${work.elements}`);
+    const image_url = { url: `data:image/png;base64,${base64(bytes)}` };
+    const part = { type: "image_url", image_url };
+    assert.equal(mediaTokens(part, "gpt-4o", { work }), 1_445, what);
   }
 });

@@ -1,11 +1,10 @@
-import { isObject } from "../../base/json.ts";
 import type { ResponseScanner } from "../../inference/format.ts";
 import type { Units } from "../../pricing/units.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
 
-const overlapChars = 48;
+const overlapChars = 400;
 /** The length of the sound in a verbose response. Quotes in a transcript itself are escaped. */
-const durationField = /"duration"\s*:\s*"?(\d{1,7}(?:\.\d{1,20})?)(?=[^\d.])/;
+const durationField = /"duration"\s*:\s*"?([\d.eE+-]{1,320})(?=[^\d.eE+-])/;
 
 /** Reads the usage of a transcript, and the length of its sound, as it passes. */
 export class TranscriptScanner implements ResponseScanner {
@@ -18,7 +17,7 @@ export class TranscriptScanner implements ResponseScanner {
     if (this.#duration !== null) return;
     const all = this.#rest + text;
     const [, seconds] = durationField.exec(all) ?? [];
-    if (seconds !== undefined) this.#duration = Number(seconds);
+    if (Number(seconds) > 0) this.#duration = Number(seconds);
     this.#rest = all.slice(-overlapChars);
   }
 
@@ -31,8 +30,11 @@ export class TranscriptScanner implements ResponseScanner {
   }
 
   get units(): Units {
-    const billed = this.usages.findLast((usage) => isObject(usage) && usage.type === "duration");
-    const seconds = typeof billed?.seconds === "number" ? billed.seconds : this.#duration;
-    return seconds === null ? {} : { audioSeconds: seconds };
+    let billed = 0;
+    for (const { type, seconds } of this.#scanner.usages) {
+      if (type === "duration" && typeof seconds === "number") billed = Math.max(billed, seconds);
+    }
+    const audioSeconds = billed > 0 ? billed : this.#duration;
+    return audioSeconds === null ? {} : { audioSeconds };
   }
 }

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../base/json.ts";
 import { audioFileBytesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
-import { soundSecondsOf } from "../../pricing/media_length.ts";
+import { secondsByBytes, soundSecondsOf } from "../../pricing/media_length.ts";
 import { soundTokens } from "../../pricing/media_tokens.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownMadeFields } from "../openai/known_fields.ts";
@@ -51,11 +51,19 @@ export function readTranscriptionRequest(
     });
   }
   const audioSeconds = soundSecondsOf(file.bytes, "");
+  // What a header says bounds no report.
+  const audioSecondsMost = Math.max(audioSeconds, secondsByBytes(file.bytes.length));
+  const tokensOf = (seconds: number) => ({
+    input: Math.ceil(soundTokens(seconds, model)) + 1,
+    output: Math.ceil(seconds * tokensPerSecondMax) + leastTokens,
+  });
+  const { input: fileTokens, output: outputTokens } = tokensOf(audioSeconds);
   return {
     ...passedOnRequest(body, { model, bytes }),
     file,
-    fileTokens: Math.ceil(soundTokens(audioSeconds, model)) + 1,
-    units: { audioSeconds },
-    outputTokens: Math.ceil(audioSeconds * tokensPerSecondMax) + leastTokens,
+    fileTokens,
+    fileMost: tokensOf(audioSecondsMost),
+    units: { audioSeconds, audioSecondsMost },
+    outputTokens,
   };
 }

@@ -3,7 +3,7 @@ import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
 import type { ServedBy } from "../../inference/format.ts";
 import type { LastReport } from "../../inference/usage_meter.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
-import { tierName, toolName } from "../../pricing/usage_fields.ts";
+import { countOf, tierName, toolName } from "../../pricing/usage_fields.ts";
 
 /** The usage of a response that no model produced. */
 export const noMessageUsage: JsonObject = {
@@ -70,8 +70,7 @@ const billedCounts = [
 ];
 
 function countIn(counts: JsonObject, name: string): number {
-  const value = counts[name];
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+  return countOf(counts[name]) ?? 0;
 }
 
 /** Places of inference that have no price of their own. */

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, parseJson } from "../../base/json.ts";
 import type { ResponseScanner, ServedBy } from "../../inference/format.ts";
 import { servedBy } from "./usage.ts";
 
-const capturedCharsMax = 16 * 1024;
+const capturedCharsMax = 64 * 1024;
 const keyCharsMax = 256;
 /** What is deeper names nothing. */
 const outerDepth = 4;

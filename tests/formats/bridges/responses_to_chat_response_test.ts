@@ -3,7 +3,7 @@ import fc from "fast-check";
 import OpenAI from "openai";
 import { ApiError } from "../../../src/base/errors.ts";
 import { isObject, parseJson } from "../../../src/base/json.ts";
-import { plausibleUsage, readReportedExtras, readUsage } from "../../../src/pricing/usage.ts";
+import { readReportedExtras, readUsage } from "../../../src/pricing/usage.ts";
 import { responsesToChat } from "../../../src/formats/bridges/responses_to_chat/bridge.ts";
 import { usageFromChat } from "../../../src/formats/bridges/responses_to_chat/usage.ts";
 import { always, jsonText, wellFormedText } from "../../support/property.ts";
@@ -234,13 +234,14 @@ Deno.test("responses to chat: usage is priced as its upstream reported it", asyn
     counts(names),
     fc.dictionary(fc.constantFrom(...detailed), fc.oneof(counts(details), fc.constant(null))),
   ).map(([plain, nested]) => parseJson(JSON.stringify({ ...plain, ...nested })));
-  const most = plausibleUsage(1_000, 1_000);
   await always(
     3_000,
     fc.property(usage, (raw) => {
       assert.ok(isObject(raw));
       const translated = usageFromChat(raw);
-      assert.deepEqual(readUsage(translated, most), readUsage(raw, most));
+      const [read, wanted] = [readUsage(translated), readUsage(raw)];
+      // The names of responses have whole numbers only.
+      assert.deepEqual(read && { ...read, isRounded: wanted?.isRounded }, wanted);
       assert.deepEqual(readReportedExtras(translated), readReportedExtras(raw));
     }),
   );

@@ -6,16 +6,9 @@ import type { Json, JsonObject } from "../../../src/base/json.ts";
 import { readReportedExtras, readUsage } from "../../../src/pricing/usage.ts";
 import { always } from "../../support/property.ts";
 
-const any = {
-  input: Infinity,
-  output: Infinity,
-  toolInput: Infinity,
-  held: { input: 0, output: 0 },
-};
-
 /** What the meter reads of a usage. */
 function read(raw: JsonObject) {
-  const usage = readUsage(raw, any);
+  const usage = readUsage(raw);
   return usage && { counts: usage.counts, reasoning: usage.reasoning, ...readReportedExtras(raw) };
 }
 
@@ -100,7 +93,7 @@ for (const [what, raw] of dialects) {
 const count = fc.oneof(
   fc.nat(100),
   fc.nat(5_000),
-  fc.constantFrom<Json>(null, -1, 0.5, "7", 1e300),
+  fc.constantFrom<Json>(null, -1, 0.5, "7", 1e9),
 );
 const chatUsage = fc.record<JsonObject>({
   prompt_tokens: count,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { responsesFormat } from "../../../src/formats/responses/responses_format.ts";
 import { UsageMeter } from "../../../src/inference/usage_meter.ts";
 import type { KeptIds } from "../../../src/inference/format.ts";
-import { plausibleUsage } from "../../../src/pricing/usage.ts";
+import { meterBounds } from "../../support/meter.ts";
 import {
   functionCall,
   message,
@@ -29,7 +29,7 @@ function keptWhole(response: Body, fields: Body) {
 function keptStreamed(events: Body[], fields: Body) {
   const meter = new UsageMeter({
     choices: 1,
-    plausible: plausibleUsage(1_000, 1_000),
+    ...meterBounds(1_000, 1_000),
     countInput: () => Promise.resolve(1),
     clock: {
       elapsed: () => 0,

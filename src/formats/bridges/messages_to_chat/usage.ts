@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../base/json.ts";
-import { type PlausibleUsage, readUsage } from "../../../pricing/usage.ts";
+import { readUsage } from "../../../pricing/usage.ts";
 
 /** Fields of a usage besides tokens that decide a price. */
 const priceFields = [
@@ -8,21 +8,13 @@ const priceFields = [
   ...["service_tier", "speed", "cost", "cost_in_usd_ticks", "estimated_cost"],
 ];
 
-/** The meter judges what is plausible, and not the bridge. */
-const anyUsage: PlausibleUsage = {
-  input: Infinity,
-  output: Infinity,
-  toolInput: Infinity,
-  held: { input: 0, output: 0 },
-};
-
 /**
  * A chat server's `usage` with Anthropic's names, whose classes do not overlap. It reads as the
  * same tokens in the same classes. Null for one that reports nothing. `tier` is the service tier
  * that the response names beside it.
  */
 export function toMessagesUsage(raw: JsonObject, tier: string | null): JsonObject | null {
-  const usage = readUsage(raw, anyUsage);
+  const usage = readUsage(raw);
   if (!usage) return null;
   const { counts, reasoning } = usage;
   const { cacheWrite, cacheWriteHour, cachedAudioInput, cachedImageInput, citation } = counts;
