@@ -1,5 +1,10 @@
 import { backupRoutes } from "./backup/routes.ts";
-import { createCountingBudget, createCountingQueue } from "./inference/prompt_counting.ts";
+import { createKeptQuota } from "./inference/kept_quota.ts";
+import {
+  createCountingBudget,
+  createCountingQueue,
+  createUnpaidCounting,
+} from "./inference/prompt_counting.ts";
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
@@ -340,6 +345,8 @@ function openInference(services: Services) {
     ),
     responseMemory: new MemoryBudget(sizesOf("responses", bodiesBytesMax).all),
     countingBudget: createCountingBudget(deps.clock),
+    unpaidCounting: createUnpaidCounting(deps.clock),
+    keptQuota: createKeptQuota(deps),
     waiters: new Map(),
   }, models);
 }

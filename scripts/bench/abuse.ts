@@ -1,4 +1,6 @@
 import { type Figure, show } from "./figures.ts";
+import { benchHostileLoads } from "./hostile_loads.ts";
+import { benchRefusedCalls } from "./refused_calls.ts";
 import { adminKey, makeFolder, type Service, startService } from "./service.ts";
 
 const chatPath = "/v1/chat/completions";
@@ -15,6 +17,8 @@ export async function benchAbuse(): Promise<Figure[]> {
     ...await refusedRequests(),
     ...await anonymousBodies(),
     ...await halfOfThePlaces(),
+    ...await benchRefusedCalls(),
+    ...await benchHostileLoads(),
   ];
   figures.forEach(show);
   return figures;

@@ -51,10 +51,25 @@ export class BodyBudget implements BodyShare {
     return { open: (request, stop) => this.#open(request, stop, owner) };
   }
 
+  /**
+   * Reserves bytes for what is loaded for a request besides its body. Throws 503 `overloaded` when
+   * the budget is used up.
+   */
+  add(request: Request, keyId: string, bytes: number): void {
+    const share = this.#shares.get(request);
+    const take = share ? this.#taking(share) : this.#open(request, () => {}, keyId);
+    take(bytes);
+  }
+
   #open(request: Request, stop: () => void, owner: string | null): (bytes: number) => void {
     if (this.#bytes >= this.#bytesMax) this.#refuse();
     const share: Share = { bytes: 0, owner, ended: false, stop };
     this.#shares.set(request, share);
+    return this.#taking(share);
+  }
+
+  #taking(share: Share): (bytes: number) => void {
+    const { owner } = share;
     return (bytes) => {
       if (share.ended) throw overloaded();
       const owned = owner === null ? 0 : this.#owned.get(owner) ?? 0;

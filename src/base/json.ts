@@ -45,6 +45,29 @@ const mayLoseDigits = /[\d.]{16}|\d[eE][-+]?\d{3}/g;
 const mayBeLarge = /[^\d.]\d{16}/;
 const mayBeBeyondRange = /[eE][-+]?\d{3}/;
 
+const longDigits = 16;
+const longExponent = /\d[eE][-+]?\d{3}/;
+
+/**
+ * Whether the text has one of them. Of so many digits in a row, one stands at a multiple of their
+ * number: only these places are looked at, which takes a tenth of the time of searching.
+ */
+function hasLongNumber(text: string): boolean {
+  for (let at = longDigits - 1; at < text.length; at += longDigits) {
+    if (!isDigitOrPoint(text.charCodeAt(at))) continue;
+    let from = at;
+    let to = at + 1;
+    while (from > 0 && to - from < longDigits && isDigitOrPoint(text.charCodeAt(from - 1))) from--;
+    while (to - from < longDigits && isDigitOrPoint(text.charCodeAt(to))) to++;
+    if (to - from >= longDigits) return true;
+  }
+  return longExponent.test(text);
+}
+
+function isDigitOrPoint(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || code === 0x2e;
+}
+
 /** Whether a text has more such numbers than are kept, and all of them are plain fractions. */
 function hasOnlyFractions(text: string): boolean {
   if (mayBeBeyondRange.test(text) || mayBeLarge.test(text)) return false;
@@ -64,8 +87,7 @@ function hasOnlyFractions(text: string): boolean {
  */
 export function parseJson(text: string, onLost?: () => void): Json {
   const value: Json = JSON.parse(text);
-  mayLoseDigits.lastIndex = 0;
-  if (!mayLoseDigits.test(text) || hasOnlyFractions(text)) return value;
+  if (!hasLongNumber(text) || hasOnlyFractions(text)) return value;
   const { numbers, lost } = findExactNumbers(text);
   if (lost) onLost?.();
   const root: JsonObject = { value };
@@ -125,9 +147,26 @@ export function boundPassed(
 /** Counts marks wherever they stand, which is much faster than to look where they stand. */
 function isSurelyWithin(text: string, { depthMax, valuesMax }: JsonBounds): boolean {
   if (text.length < Math.min(depthMax, valuesMax)) return true;
-  const opened = text.match(/[[{]/g)?.length ?? 0;
+  const opened = countMarks(text, "[", depthMax) + countMarks(text, "{", depthMax);
   if (opened > depthMax) return false;
-  return valuesMax === Infinity || opened + (text.match(/,/g)?.length ?? 0) < valuesMax;
+  return valuesMax === Infinity || opened + countMarks(text, ",", valuesMax) < valuesMax;
+}
+
+/** Marks that are found one by one; where there are more, all characters are looked at. */
+const searchedMarks = 1_000;
+
+/** How often a character stands in a text; stops at more than `most`. */
+function countMarks(text: string, mark: string, most: number): number {
+  let count = 0;
+  let at = text.indexOf(mark);
+  while (at >= 0 && count < searchedMarks) {
+    count++;
+    at = text.indexOf(mark, at + 1);
+  }
+  if (at < 0) return count;
+  const code = mark.charCodeAt(0);
+  for (; at < text.length && count <= most; at++) if (text.charCodeAt(at) === code) count++;
+  return count;
 }
 
 /** Whether the objects and arrays of a JSON text nest deeper than `max`. */

@@ -59,6 +59,10 @@ export const chatReplayLifetimeMs = 24 * 60 * 60 * 1000;
 export const keptResponseLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 /** Largest turn of a conversation that is kept for an upstream that keeps none, in bytes. */
 export const keptTurnBytesMax = 56 * 1024;
+/** Largest conversation of such turns, in bytes: beyond it, the next turn is not kept. */
+export const keptConversationBytesMax = 4 * 1024 * 1024;
+/** Most bytes of such turns that are kept for one user: beyond them, the oldest are removed. */
+export const keptUserBytesMax = 20 * 1024 * 1024;
 /** Largest response that a project's cache keeps, in bytes: a row of the store has 64 KiB. */
 export const responseCacheBytesMax = 56 * 1024;
 /** Largest request that is looked up there, in bytes: its key is computed at once. */

@@ -9,9 +9,22 @@ import { budgetsOfKey } from "../projects/key_budget.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
 import { beginCall } from "./ask_targets.ts";
 import type { BoundedTarget, PaidTarget } from "./attempt.ts";
-import type { AdmittedCall, InferenceCall, InferenceDeps } from "./call.ts";
+import type {
+  AdmittedCall,
+  InferenceCall,
+  InferenceDeps,
+  ReadCall,
+  RefusableCall,
+} from "./call.ts";
+import { completeCall, findTargetsOf, type FoundCall } from "./complete_call.ts";
 import { callStartedEvents } from "./events.ts";
-import { awaitPrevious, runningRow, type StoredResponse } from "./idempotency.ts";
+import {
+  awaitPrevious,
+  type PreviousCall,
+  runningRow,
+  type StoredResponse,
+} from "./idempotency.ts";
+import { lookAtMoney, takesLong } from "./money_first.ts";
 import { countForHold } from "./prompt_counting.ts";
 import { boundByBytes, boundMedia } from "./prompt_size.ts";
 import { pricedCall } from "./priced_call.ts";
@@ -24,51 +37,69 @@ import type { Refusal } from "./refuse.ts";
  */
 export type Admission =
   | { kind: "admitted"; admitted: AdmittedCall }
-  | { kind: "refused"; refusal: Refusal }
+  | { kind: "refused"; refusal: Refusal; call: RefusableCall }
   | { kind: "replayed"; stored: StoredResponse }
   | { kind: "settings_moved" };
 
+/** Why a call is refused, before it is said which one. */
+type Decision = Exclude<Admission, { kind: "refused" }> | { kind: "refused"; refusal: Refusal };
+
 /**
- * Writes a hold for the most that the response can cost, before anything is sent upstream. Throws
- * 400 for content that cannot be priced, 403 for an archived project, 422 for a reused idempotency
- * key.
+ * Writes a hold for the most that the response can cost, before anything is sent upstream. Rate
+ * limits come first, then whether the user can pay anything at all, and only then what takes long:
+ * reading files, loading a conversation, counting. Throws 400 for content that cannot be priced,
+ * 403 for an archived project, 422 for a reused idempotency key, and what `findTargetsOf` throws.
  */
-export async function admitCall(services: InferenceDeps, call: InferenceCall): Promise<Admission> {
-  const { user, caller: { key, snapshot: { project } } } = call;
+export async function admitCall(
+  services: InferenceDeps,
+  read: ReadCall,
+  previous: PreviousCall | null,
+): Promise<Admission> {
+  const { user, caller: { key, snapshot: { project } } } = read;
   const { rateLimiter } = services;
+  const call: RefusableCall = { ...read, ref: null };
   // A user who was refused too often must not take from the key's limit, which others share.
   const exceeded = rateLimiter.exceededByRefusals(
     { projectId: project.id, user },
     userLimitsOf(project, user).requestsPerMinute,
   );
-  if (exceeded) return rateLimited(exceeded);
+  if (exceeded) return { ...rateLimited(exceeded), call };
   let permit: Permit | null = null;
   try {
     const acquired = rateLimiter.acquire(key.id, project.limits.key);
-    if ("limited" in acquired) return rateLimited(acquired.limited);
+    if ("limited" in acquired) return { ...rateLimited(acquired.limited), call };
     permit = acquired;
-    const admission = await admitWithPermit(services, call, permit);
-    if (admission.kind !== "admitted") permit.release();
-    return admission;
+    const found = await findTargetsOf(services, read);
+    call.ref = found.call.ref;
+    const decision = await admitWithPermit(services, found, { permit, previous });
+    if (decision.kind !== "admitted") permit.release();
+    return decision.kind === "refused" ? { ...decision, call } : decision;
   } catch (error) {
     permit?.release();
     if (!(error instanceof ApiError) || error.code !== "concurrency_limit") throw error;
-    return { kind: "refused", refusal: { reason: "concurrency_limit", error } };
+    return { kind: "refused", refusal: { reason: "concurrency_limit", error }, call };
   }
 }
 
 async function admitWithPermit(
   services: InferenceDeps,
-  call: InferenceCall,
-  permit: Permit,
-): Promise<Admission> {
-  const { ref, caller: { snapshot: { project } } } = call;
+  found: FoundCall,
+  { permit, previous: first }: { permit: Permit; previous: PreviousCall | null },
+): Promise<Decision> {
+  const { ref, caller: { snapshot: { project } } } = found.call;
+  requireActive(project);
+  if (!ref) return unauthorized(project.currency, permit);
+  if (takesLong(found)) {
+    const { call, turns } = found;
+    const held = await lookAtMoney(services, { ...call, ref }, turns);
+    if (held.kind !== "count") return decisionOf(held, permit);
+  }
+  const call = await completeCall(services, found);
   const targets = boundTargets(call);
   const prompt = sizeByBytes(targets);
-  for (let previous = call.previous;; previous = await awaitPrevious(services, call)) {
+  let counting = 0;
+  for (let previous = first;; previous = await awaitPrevious(services, call)) {
     if (previous?.stored) return { kind: "replayed", stored: previous.stored };
-    requireActive(project);
-    if (!ref) return unauthorized(project.currency, permit);
     const remains = previous?.remains ?? null;
     const held = await placeHold(services, call, { ref, targets, prompt, remains });
     switch (held.kind) {
@@ -77,29 +108,42 @@ async function admitWithPermit(
       case "count": {
         const { input, media } = widest(targets);
         const counted = { ...call, input };
-        const tokens = await countForHold(services, counted, { media, most: held.countTo });
+        const { tokens, work } = await countForHold(services, counted, {
+          media,
+          most: held.countTo,
+        });
+        counting += work;
         takeCount(prompt, tokens, held.countTo);
         continue;
       }
-      case "settings_moved":
-        return { kind: "settings_moved" };
       case "held": {
+        services.unpaidCounting.giveBack(call.caller, counting);
         const rateLimits = [held.rates, permit.rateLimits];
         const placed = { ref, permit, rateLimits, prompt, ...paidBy(held.quote, targets) };
         return { kind: "admitted", admitted: beginCall(services, call, placed) };
       }
-      case "rate_limited":
-        return rateLimited(held.rates, held.balance.available, permit);
-      default: {
-        const rateLimits = [held.rates, permit.rateLimits];
-        const refusal = {
-          reason: held.kind,
-          balance: held.balance,
-          rateLimits,
-          countedTokens: prompt.atLeast,
-        };
-        return { kind: "refused", refusal };
-      }
+      default:
+        return decisionOf(held, permit, prompt.atLeast);
+    }
+  }
+}
+
+/** What a hold that was not placed decides; `countedTokens` were counted before it. */
+function decisionOf(
+  held: Exclude<HoldResult<CallQuote>, { kind: "held" | "count" }>,
+  permit: Permit,
+  countedTokens = 0,
+): Decision {
+  switch (held.kind) {
+    case "settings_moved":
+    case "marked":
+      return { kind: "settings_moved" };
+    case "rate_limited":
+      return rateLimited(held.rates, held.balance.available, permit);
+    default: {
+      const rateLimits = [held.rates, permit.rateLimits];
+      const refusal = { reason: held.kind, balance: held.balance, rateLimits, countedTokens };
+      return { kind: "refused", refusal };
     }
   }
 }
@@ -156,13 +200,13 @@ function rateLimited(
   exceeded: Permit["rateLimits"],
   available = "0",
   permit?: Permit,
-): Admission {
+): Extract<Decision, { kind: "refused" }> {
   const rateLimits = permit ? [exceeded, permit.rateLimits] : [exceeded];
   const refusal = { reason: "rate_limited" as const, exceeded, available, rateLimits };
   return { kind: "refused", refusal };
 }
 
-function unauthorized(currency: string, permit: Permit): Admission {
+function unauthorized(currency: string, permit: Permit): Decision {
   const balance = viewBalance(zero, zero, currency);
   const rateLimits = [permit.rateLimits];
   return { kind: "refused", refusal: { reason: "authorization_required", balance, rateLimits } };

@@ -33,8 +33,10 @@ import type { CallAttempt, CallTarget, FailedAttempt, PaidTarget } from "./attem
 import type { AnsweredConversations } from "./conversations.ts";
 import type { CallEnding } from "./events.ts";
 import type { Format, ModelRequest, ResponseHead } from "./format.ts";
-import type { IdempotencyMark, PreviousCall } from "./idempotency.ts";
-import type { CountingBudget, CountingQueue } from "./prompt_counting.ts";
+import type { IdempotencyMark } from "./idempotency.ts";
+import type { KeptQuota } from "./kept_quota.ts";
+import type { HistorySize } from "./kept_turns.ts";
+import type { CountingBudget, CountingQueue, UnpaidCounting } from "./prompt_counting.ts";
 import type { PromptSize } from "./quote.ts";
 import type { Permit, RateLimiter } from "./rate_limiter.ts";
 import type { RefusalReports } from "./refusal_reports.ts";
@@ -65,6 +67,8 @@ export interface InferenceDeps {
   /** The memory for responses. */
   responseMemory: MemoryBudget;
   countingBudget: CountingBudget;
+  unpaidCounting: UnpaidCounting;
+  keptQuota: KeptQuota;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
   waiters: Map<string, number>;
   /** Returns the link that a refused user gets, and its events. */
@@ -102,14 +106,32 @@ export interface InferenceCall {
   conversation: string | null;
   /** The previous response that the request continues; null where it continues none. */
   previousResponse: string | null;
-  /** How many of its input items are that conversation, and not the caller's own. */
-  historyItems: number;
+  /** That conversation, where we keep it and it is a part of the input; else null. */
+  history: HistorySize | null;
   /** The most tokens that the prompt has besides the body: what it refers to by id. */
   hiddenTokens: number;
   idempotency: IdempotencyMark | null;
-  /** What was stored under its idempotency key when it arrived. */
-  previous: PreviousCall | null;
 }
+
+/** A call as far as its request alone decides it. */
+export type ReadCall = Pick<
+  InferenceCall,
+  | "id"
+  | "telemetry"
+  | "requestId"
+  | "request"
+  | "bodies"
+  | "place"
+  | "receivedAt"
+  | "caller"
+  | "user"
+  | "format"
+  | "input"
+  | "idempotency"
+>;
+
+/** A call that can be refused: its account is known, or that there is none. */
+export type RefusableCall = ReadCall & Pick<InferenceCall, "ref">;
 
 /** A call whose hold is written. */
 export interface AdmittedCall extends InferenceCall, CallAttempt {

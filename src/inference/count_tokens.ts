@@ -19,7 +19,7 @@ import { callerDisconnectedEarly } from "./disconnect.ts";
 import type { Format, ModelRequest } from "./format.ts";
 import { passedHeaders } from "./forward.ts";
 import { coverageOf, toolCallsHeld } from "./priced_call.ts";
-import { countForHold } from "./prompt_counting.ts";
+import { countForHold, mediaWork } from "./prompt_counting.ts";
 import { boundMedia } from "./prompt_size.ts";
 import { rateHeaders, rateLimitedError } from "./rate_limiter.ts";
 import { measureMedia } from "./measure_media.ts";
@@ -186,20 +186,27 @@ function objectIn(bytes: Uint8Array): JsonObject {
   }
 }
 
-/** Our own count. Throws 429 where the user has had too much counted. */
+/** Our own count. Throws 429 where the user, the key or the project has had too much counted. */
 async function countOurselves(
   services: InferenceDeps,
   { format }: CountEndpoint,
   { input, terms, caller, request, user }: AskedCount & { user: string },
 ): Promise<number> {
+  const call = { format, input, caller, request, user };
+  const { unpaidCounting } = services;
+  if (unpaidCounting.isUsedUp(caller)) throw tooMuchCounted();
   const measuring = measureMedia(format, input, services.deps.clock);
   if (measuring) await measuring;
   const media = { ...boundMedia(format, input, terms), added: 0 };
-  const call = { format, input, caller, request, user };
-  const tokens = await countForHold(services, call, { media, most: Infinity });
-  if (tokens !== null) return tokens;
-  throw new ApiError(429, {
-    message: "Too many tokens were counted for this user. Try again shortly.",
+  unpaidCounting.take(caller, mediaWork(media));
+  const { tokens } = await countForHold(services, call, { media, most: Infinity });
+  if (tokens === null) throw tooMuchCounted();
+  return tokens;
+}
+
+function tooMuchCounted(): ApiError {
+  return new ApiError(429, {
+    message: "Too many tokens were counted for this user, API key or project. Try again shortly.",
     type: "rate_limit_error",
     code: "rate_limit_exceeded",
     headers: { "retry-after": "5" },

@@ -52,7 +52,15 @@ export interface ModelRequest {
   outputTokens?: number;
   /** The file of a form. */
   file?: FormFile;
+  /**
+   * Measures the file. Reading it takes long: before that, `units` and the tokens are the least
+   * that they can be.
+   */
+  measure?: () => FileSize;
 }
+
+/** What the size of a file decides. */
+export type FileSize = Required<Pick<ModelRequest, "units" | "fileTokens" | "outputTokens">>;
 
 /** What a request asks for that may have a price of its own. */
 export interface RequestExtras {
@@ -150,6 +158,8 @@ export interface KeptIds {
 export interface KeptItems {
   /** The conversation up to the previous response. */
   history: readonly Json[];
+  /** A bound on its length, as JSON text. */
+  historyBytes: number;
   /** Items by their ids. */
   items: ReadonlyMap<string, Json>;
 }
@@ -198,6 +208,8 @@ export interface ResponseScanner {
   readonly served: ServedBy;
   /** Units that the response says it has. */
   readonly units?: Units;
+  /** Whether it has an image that the model made. */
+  readonly hasImage?: boolean;
 }
 
 /** What a stream's transform works with. */
@@ -258,7 +270,10 @@ export interface EventTranslator {
  */
 export interface Bridge {
   /** The format that the upstream speaks. */
-  readonly format: Pick<Format, "name" | "upstreamPath" | "maxTokensFields" | "upstreamHeaders">;
+  readonly format: Pick<
+    Format,
+    "name" | "upstreamPath" | "maxTokensFields" | "upstreamHeaders" | "createScanner"
+  >;
   /** The body for the upstream, as JSON text, with an output bound of `cap` tokens. */
   writeBody(request: ModelRequest, cap: number, dialect: Dialect): string;
   /** A whole response. Throws 502 for one that is not valid. */

@@ -1,36 +1,26 @@
-import { nearestText } from "../base/edit_distance.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { type ReadForm, readFormBody } from "../base/form_body.ts";
 import { chatBodyBytesMax, formBodyBytesMax } from "../base/limits.ts";
 import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
-import { findAccount } from "../ledger/authorization.ts";
-import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
-import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
-import type { Targets } from "../upstreams/upstreams.ts";
-import { type Admission, admitCall } from "./admit.ts";
-import { inOrder, prepareTargets, pricedTargets, withUpstream } from "./call_targets.ts";
-import { failedEnding, type InferenceCall, type InferenceDeps, withTargetHeaders } from "./call.ts";
-import { callBlockedEvent } from "./events.ts";
-import type { Format, KeptReference, ModelRequest } from "./format.ts";
-import {
-  awaitPrevious,
-  idempotencyMark,
-  type PreviousCall,
-  type StoredResponse,
-} from "./idempotency.ts";
-import { resolveReferences } from "./kept_responses.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
-import { allowsModel, requireModel } from "../projects/key_models.ts";
-import { withCache } from "./response_cache.ts";
+import { type Admission, admitCall } from "./admit.ts";
+import {
+  failedEnding,
+  type InferenceCall,
+  type InferenceDeps,
+  type ReadCall,
+  withTargetHeaders,
+} from "./call.ts";
+import type { Format } from "./format.ts";
+import { awaitPrevious, idempotencyMark, type StoredResponse } from "./idempotency.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
 import { reasonOf, refuse, refuseRateError } from "./refuse.ts";
 import { streamResponse } from "./stream_response.ts";
 import { CallTelemetry } from "./telemetry.ts";
 import { completionResponse, wholeResponse } from "./whole_response.ts";
-import { measureMedia } from "./measure_media.ts";
 
 /** Times that a project's settings may change during one call. */
 const settingsMovesMax = 5;
@@ -89,13 +79,14 @@ async function handleCall(services: InferenceDeps, started: StartedCall): Promis
 /** Throws 429 before the body is read, where the caller is known to be over a rate limit. */
 async function requireWithinRates(
   services: InferenceDeps,
-  { id, incoming, pathUser, caller }: StartedCall & { caller: Caller },
+  { id, incoming, pathUser, caller, format }: StartedCall & { caller: Caller },
 ): Promise<void> {
   const { key, snapshot: { project } } = caller;
   const { key: { requestsPerMinute, tokensPerMinute }, user: ofUser, users, reply } =
     project.limits;
   const isLimited = requestsPerMinute ?? tokensPerMinute ?? ofUser.requestsPerMinute ?? users;
-  if (reply !== "error" || isLimited === undefined) return;
+  const isError = reply === "error" || format.isPassedOn;
+  if (!isError || isLimited === undefined) return;
   const user = userBeforeBody(caller, incoming.request, pathUser);
   if (user === null) return;
   const { rateLimiter } = services;
@@ -125,12 +116,9 @@ async function readAndRespond(
     const previous = await awaitPrevious(services, read);
     // A stored response counts toward no limit, and needs neither price nor upstream any more.
     if (previous?.stored) return replayResponse(read, previous.stored);
-    const completed = await completeCall(services, read, previous);
-    const hasCache = caller.snapshot.project.responseCache?.enabled;
-    const call = hasCache ? await withCache(services, completed) : completed;
-    const admission = await admitCall(services, call);
+    const admission = await admitCall(services, read, previous);
     if (admission.kind !== "settings_moved") {
-      return await respond(services, call, { admission, note: started.incoming.note });
+      return await respond(services, read, { admission, note: started.incoming.note });
     }
     caller = await services.auth.caller(request, "chat");
   }
@@ -142,7 +130,7 @@ async function readAndRespond(
 
 async function respond(
   services: InferenceDeps,
-  call: InferenceCall,
+  read: ReadCall,
   { admission, note }: {
     admission: Exclude<Admission, { kind: "settings_moved" }>;
     note: Incoming["note"];
@@ -150,9 +138,9 @@ async function respond(
 ): Promise<Response> {
   switch (admission.kind) {
     case "replayed":
-      return replayResponse(call, admission.stored);
+      return replayResponse(read, admission.stored);
     case "refused": {
-      const { refusal } = admission;
+      const { call, refusal } = admission;
       const response = await refuse(services, call, refusal);
       const { status } = response;
       note({ refused: reasonOf(refusal) });
@@ -161,7 +149,7 @@ async function respond(
     }
     case "admitted": {
       const { admitted } = admission;
-      const responding = call.input.stream
+      const responding = read.input.stream
         ? streamResponse(services, admitted)
         : wholeResponse(services, admitted);
       try {
@@ -181,14 +169,6 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
   const headers = { ...stored.headers, "idempotent-replayed": "true" };
   return completionResponse(stored.body, requestId, headers, stored.status);
 }
-
-type Continued = "hiddenTokens" | "previousResponse" | "historyItems";
-
-/** A call as far as the request alone decides it. */
-type ReadCall = Omit<
-  InferenceCall,
-  "targets" | "isRouted" | "conversation" | "cache" | "ref" | "previous" | Continued
->;
 
 function readCall(
   { deps }: InferenceDeps,
@@ -228,112 +208,4 @@ function readCall(
     input,
     idempotency,
   };
-}
-
-/**
- * Adds targets with their prices, and the account. Throws 403 for a key that may not call the
- * model, 404 for a model without a price, 400 for what its price does not
- * cover, 502 for no upstream.
- */
-async function completeCall(
-  services: InferenceDeps,
-  read: ReadCall,
-  previous: PreviousCall | null,
-): Promise<InferenceCall> {
-  const { deps, findTargets } = services;
-  const { caller, input, user, telemetry } = read;
-  const { key, snapshot: { project } } = caller;
-  const { model } = input;
-  requireModel(key, model);
-  const { route, targets: found } = await findTargets(project, model);
-  const priced = pricedTargets(services, read, found);
-  if (priced.length === 0) await refuseUnpriced(services, read, { route, targets: found });
-  const { whole, upstream, hiddenTokens, previousResponse, historyItems } = await withReferences(
-    deps,
-    read,
-  );
-  const call: InferenceCall = {
-    ...read,
-    input: whole,
-    targets: [],
-    isRouted: route !== null,
-    conversation: null,
-    cache: null,
-    hiddenTokens,
-    previousResponse,
-    historyItems,
-    ref: await findAccount(deps.kv, project, user),
-    previous,
-  };
-  const targets = prepareTargets(services, call, withUpstream(priced, upstream));
-  for (const target of targets) {
-    const loading = services.reasoningModels.load(target.upstream.url, target.model);
-    if (loading) await loading;
-  }
-  call.targets = targets;
-  const measuring = measureMedia(call.format, whole, deps.clock);
-  if (measuring) await measuring;
-  if (route && targets.length > 1) {
-    Object.assign(call, await inOrder(services, call, { route, targets }));
-  }
-  telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
-  return call;
-}
-
-/**
- * Throws 404 where no target has a price, or no upstream of the route serves the model, and 502
- * where there is no upstream.
- */
-async function refuseUnpriced(
-  services: InferenceDeps,
-  read: ReadCall,
-  { route, targets }: Targets,
-): Promise<never> {
-  const { deps, prices } = services;
-  const { caller: { key, snapshot: { project } }, input: { model }, receivedAt } = read;
-  const isPriced = targets.length === 0 && prices.terms(project, model, receivedAt) !== null;
-  if (isPriced) throw route ? modelNotFound(model) : noUpstream(deps.config);
-  await reportUnpriced(services, read);
-  const { models, catalogue } = project.pricing;
-  const names = [...Object.keys(models), ...(catalogue ? prices.catalogueModels(project) : [])];
-  throw modelNotFound(model, nearestText(model, names.filter((name) => allowsModel(key, name))));
-}
-
-function isPreviousResponse({ param }: KeptReference): boolean {
-  return param === "previous_response_id";
-}
-
-/** Finds what a request refers to by id. Throws 400 for an id that is not its user's. */
-async function withReferences(
-  deps: InferenceDeps["deps"],
-  { format, input, user, caller: { snapshot } }: ReadCall,
-): Promise<Pick<InferenceCall, Continued> & { whole: ModelRequest; upstream: string | null }> {
-  const references = format.referencesOf?.(input) ?? [];
-  const whose = { projectId: snapshot.project.id, user };
-  const { hiddenTokens, kept, upstream } = await resolveReferences(deps, whose, references);
-  return {
-    upstream,
-    whole: kept && format.withKept ? format.withKept(input, kept) : input,
-    hiddenTokens,
-    previousResponse: references.find(isPreviousResponse)?.id ?? null,
-    historyItems: kept?.history.length ?? 0,
-  };
-}
-
-/** A request for a model without a price: its owner may have forgotten one. */
-async function reportUnpriced(
-  { deps, refusalReports, refusedModels }: InferenceDeps,
-  { id, user, caller, input, receivedAt }: ReadCall,
-): Promise<void> {
-  const { id: projectId } = caller.snapshot.project;
-  const reason = "model_without_price";
-  deps.metrics.unpricedCalls.add();
-  const model = refusedModels.nameOf(projectId, input.model);
-  deps.committer.count(countUnpricedHourly(projectId, model, receivedAt));
-  await refusalReports.report({
-    projectId,
-    user,
-    reason,
-    events: (count) => [callBlockedEvent({ id, user, ref: null, input }, { reason, count })],
-  });
 }

@@ -1,5 +1,5 @@
 import { badRequest } from "../base/errors.ts";
-import { fromBytes, fromBytesExactly, type Json, toBytes } from "../base/json.ts";
+import { fromBytes, type Json, toBytes } from "../base/json.ts";
 import { keptReferencesMax, keptResponseLifetimeMs, keptTurnBytesMax } from "../base/limits.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
@@ -11,6 +11,8 @@ import { commitUnlessMoved, type Eraser, eraseRows } from "../store/erase.ts";
 import {
   allKeptIdsPrefix,
   allKeptTurnsPrefix,
+  keptByUserKey,
+  keptByUserPrefix,
   keptIdKey,
   keptIdsPrefix,
   keptTurnKey,
@@ -18,7 +20,16 @@ import {
 } from "../store/keys.ts";
 import { emptyWrite, type Key, type Kv, type Row } from "../store/kv.ts";
 import { listAfter } from "../store/scan.ts";
-import type { KeptIds, KeptItems, KeptReference } from "./format.ts";
+import type { KeptIds, KeptReference } from "./format.ts";
+import {
+  type ConversationSize,
+  encodeTurn,
+  sizeWith,
+  type TooLarge,
+  tooLargeToContinue,
+  tooLargeToKeep,
+  type TurnsToLoad,
+} from "./kept_turns.ts";
 
 /** A response that an upstream gave to one of a project's users: one value under all of its ids. */
 export interface KeptRow {
@@ -32,19 +43,14 @@ export interface KeptRow {
   items: readonly string[];
   /** Whether we keep the turn, because the upstream keeps nothing. */
   hasTurn?: true;
+  /** Of that turn, and of its conversation with it; absent where version 0.9.0 has stored it. */
+  turn?: { bytes: number; conversation: ConversationSize };
+  /** Why that turn is not kept after all. */
+  tooLarge?: TooLarge;
   /** The name of the upstream that keeps it; absent for the project's usual one. */
   upstream?: string;
   /** In milliseconds since 1970. */
   expiresAt: number;
-}
-
-interface KeptTurn {
-  user: string;
-  /** In milliseconds since 1970. */
-  expiresAt: number;
-  previous: string | null;
-  input: readonly Json[];
-  output: readonly Json[];
 }
 
 /** A response whose ids its caller may use later. */
@@ -55,59 +61,85 @@ export interface KeptResponse {
   /** The name of the upstream that gave it; null for the project's usual one. */
   upstream: string | null;
   /** The request's part of the turn; null where the upstream keeps the response itself. */
-  turn: { previous: string | null; input: readonly Json[] } | null;
+  turn: RequestTurn | null;
+}
+
+/** A request's part of a turn. */
+export interface RequestTurn {
+  previous: string | null;
+  input: readonly Json[];
+  /** The conversation before it; null where there is none. */
+  history: ConversationSize | null;
+  /** The fewest tokens that the texts of these items have. */
+  leastTokens(items: readonly Json[]): number;
 }
 
 const itemsMax = 100;
 const idCharsMax = 256;
-/** Turns of one conversation that are put together again. */
-const turnsMax = 200;
-
-/** Remembers, with the charge, that a response's ids belong to its user. */
+/**
+ * Remembers, with the charge, that a response's ids belong to its user. Returns how many bytes are
+ * stored of a turn that the upstream does not keep.
+ */
 export function rememberResponse(
   tx: AccountTx,
   { ref, kept, usage, upstream, turn }: KeptResponse,
-): void {
+): number {
   const { projectId, user } = ref;
   const { response } = kept;
-  if (response === "" || response.length > idCharsMax) return;
+  if (response === "" || response.length > idCharsMax) return 0;
   const items = kept.items.slice(0, itemsMax).filter((id, at, all) =>
     id !== "" && id !== response && id.length <= idCharsMax && all.indexOf(id) === at
   );
   const expiresAt = tx.now + keptResponseLifetimeMs;
-  const output = turn ? kept.output?.() ?? [] : [];
-  const value = turn && toBytes({ ...turn, user, output, expiresAt } satisfies KeptTurn);
-  const hasTurn = value !== null && value.length <= keptTurnBytesMax;
-  // What the upstream does not keep, and is too large for us, can never be referred to.
-  if (turn && !hasTurn) return;
   const bounded = (tokens: number) =>
     usage.source === "provider" ? tokens : withTokenizerMargin(tokens);
   const outputTokens = bounded(outputTokensOf(usage));
   const tokens = outputTokens + bounded(inputTokensOf(usage));
   const row: KeptRow = { user, response, tokens, outputTokens, items, expiresAt };
-  if (hasTurn) row.hasTurn = true;
-  else if (upstream !== null) row.upstream = upstream;
+  const value = turn && addTurn(row, turn, kept.output?.() ?? []);
+  if (!turn && upstream !== null) row.upstream = upstream;
   const bytes = toBytes(row);
-  tx.add(keptIdKey(projectId, response), bytes);
-  for (const id of items) tx.add(keptIdKey(projectId, id), bytes);
-  if (value) tx.add(keptTurnKey(projectId, response), value);
+  for (const id of [response, ...items]) tx.add(keptIdKey(projectId, id), bytes);
+  if (!value) return 0;
+  tx.add(keptTurnKey(projectId, response), value);
+  const stored = value.length + bytes.length * (1 + items.length);
+  tx.add(keptByUserKey(projectId, user, row), toBytes({ user, bytes: stored, expiresAt }));
+  return stored;
+}
+
+/** Notes the turn's size in the row of its ids; null where it is too large to be kept. */
+function addTurn(
+  row: KeptRow,
+  { previous, input, history, leastTokens }: RequestTurn,
+  output: readonly Json[],
+): Uint8Array | null {
+  const { user, expiresAt } = row;
+  const value = encodeTurn({ user, expiresAt, previous, input, output });
+  const bytes = value.length;
+  const tokens = bytes > keptTurnBytesMax ? 0 : leastTokens([...input, ...output]);
+  const conversation = sizeWith(history, { bytes, tokens });
+  const tooLarge = tooLargeToKeep(bytes, conversation);
+  row.hasTurn = true;
+  if (tooLarge) row.tooLarge = tooLarge;
+  else row.turn = { bytes, conversation };
+  return tooLarge ? null : value;
 }
 
 /** What the ids in a request stand for. */
 export interface ResolvedReferences {
   /** The most tokens that they add to the prompt at the upstream. */
   hiddenTokens: number;
-  /** What has to be sent with the request; null where the upstream keeps it. */
-  kept: KeptItems | null;
+  /** What has to be loaded and sent with the request; null where the upstream keeps it. */
+  turns: TurnsToLoad | null;
   /** The name of the upstream that keeps it; null for any. */
   upstream: string | null;
 }
 
-const noReferences: ResolvedReferences = { hiddenTokens: 0, kept: null, upstream: null };
+const noReferences: ResolvedReferences = { hiddenTokens: 0, turns: null, upstream: null };
 
 /**
  * Finds what the ids in a user's request stand for. Throws 400, as OpenAI does, for an id that is
- * unknown or another user's: the two cannot be told apart.
+ * unknown or another user's, which cannot be told apart, and for what was too large to be kept.
  */
 export async function resolveReferences(
   { kv, clock }: Pick<Deps, "kv" | "clock">,
@@ -120,8 +152,9 @@ export async function resolveReferences(
   }
   const ids = await readIds(kv, projectId, references.map(({ id }) => id));
   const counted = new Set<string>();
-  const turns: string[] = [];
-  let previous: string | null = null;
+  const items: { reference: KeptReference; response: string }[] = [];
+  let previous: KeptReference | null = null;
+  let size: ConversationSize | null = null;
   let hiddenTokens = 0;
   let upstream: string | null = null;
   for (const [at, reference] of references.entries()) {
@@ -131,16 +164,20 @@ export async function resolveReferences(
     if (!isOwn) throw unknownReference(reference);
     const { response } = found;
     upstream ??= found.upstream ?? null;
-    if (found.hasTurn) turns.push(response);
-    if (found.hasTurn && reference.param === "previous_response_id") previous = reference.id;
+    if (found.tooLarge) throw tooLargeToContinue(reference, found.tooLarge);
+    if (found.hasTurn && reference.kind === "item") items.push({ reference, response });
+    if (found.hasTurn && reference.param === "previous_response_id") {
+      previous = reference;
+      size = found.turn?.conversation ?? null;
+    }
     // An item's tokens are those of the response that it is a part of.
     const part = `${reference.kind} ${response}`;
     const tokens = reference.kind === "response" ? found.tokens : found.outputTokens;
     if (!found.hasTurn && !counted.has(part)) hiddenTokens += tokens;
     counted.add(part);
   }
-  if (turns.length === 0) return { hiddenTokens, kept: null, upstream };
-  return { hiddenTokens, kept: await readKept(kv, projectId, { previous, turns }), upstream };
+  const isKept = previous !== null || items.length > 0;
+  return { hiddenTokens, turns: isKept ? { previous, size, items } : null, upstream };
 }
 
 /** A response of a user's own; null for one that is unknown or another user's. */
@@ -168,6 +205,7 @@ export async function forgetResponse(
   write.deletes.push(
     ...ids.map((id) => keptIdKey(projectId, id)),
     keptTurnKey(projectId, response),
+    keptByUserKey(projectId, found.user, found),
   );
   await committer.commit(write);
 }
@@ -185,6 +223,7 @@ export function createKeptSweep(
   const places: { prefix: Key; after: Key | null }[] = [
     { prefix: allKeptIdsPrefix, after: null },
     { prefix: allKeptTurnsPrefix, after: null },
+    { prefix: keptByUserPrefix(), after: null },
   ];
   return async () => {
     for (const place of places) {
@@ -221,6 +260,13 @@ export function createKeptErasers(
       prefix: ({ projectId }) => keptTurnsPrefix(projectId),
       rewrite: removeOwn,
     }),
+    eraseRows({
+      name: "keptTurnSizes",
+      kv,
+      committer,
+      prefix: ({ projectId, user }) => keptByUserPrefix(projectId, user),
+      rewrite: removeOwn,
+    }),
   ];
 }
 
@@ -252,46 +298,4 @@ async function readIds(
     const value = byId.get(id);
     return value ? fromBytes<KeptRow>(value) : null;
   });
-}
-
-/** The items of these turns, and the conversation up to `previous`. */
-async function readKept(
-  kv: Kv,
-  projectId: string,
-  { previous, turns }: { previous: string | null; turns: readonly string[] },
-): Promise<KeptItems> {
-  const wanted = [...new Set(turns)];
-  const rows = await kv.getMany(wanted.map((id) => keptTurnKey(projectId, id)));
-  const read = rows.flatMap(({ value }) => (value ? [fromBytesExactly<KeptTurn>(value)] : []));
-  const items = new Map<string, Json>();
-  for (const { output } of read) {
-    for (const item of output) {
-      const id = idOf(item);
-      if (id !== null) items.set(id, item);
-    }
-  }
-  return { items, history: previous === null ? [] : await readHistory(kv, projectId, previous) };
-}
-
-async function readHistory(kv: Kv, projectId: string, last: string): Promise<Json[]> {
-  const turns: KeptTurn[] = [];
-  for (let id: string | null = last; id !== null;) {
-    const { value } = await kv.get(keptTurnKey(projectId, id));
-    if (!value || turns.length >= turnsMax) {
-      throw badRequest(
-        "previous_response_id",
-        "The conversation before this response is no longer kept. Send it whole.",
-        "previous_response_not_found",
-      );
-    }
-    const turn = fromBytesExactly<KeptTurn>(value);
-    turns.unshift(turn);
-    id = turn.previous;
-  }
-  return turns.flatMap(({ input, output }) => [...input, ...output]);
-}
-
-function idOf(item: Json): string | null {
-  const { id } = Object(item);
-  return typeof id === "string" ? id : null;
 }

@@ -15,7 +15,8 @@ import { endEarly } from "./end_early.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { PacedBody } from "./paced_body.ts";
 import { rateHeaders } from "./rate_limiter.ts";
-import { BodyScan, type LargeBody } from "./read_whole.ts";
+import { BodyScan } from "./body_scan.ts";
+import type { LargeBody } from "./read_whole.ts";
 import { settleCall } from "./settle.ts";
 
 /** The headers of such a response, as far as they are known before its charge. */

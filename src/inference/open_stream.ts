@@ -141,6 +141,9 @@ async function afterFirstEvent(
   }
 }
 
+/** A longer line of an event, in characters, is passed on as it arrives, and never parsed. */
+const passedOnChars = 1024 * 1024;
+
 /**
  * Reads events, also from a server that does not declare them, and JSON from one that ignores
  * `stream`.
@@ -153,14 +156,16 @@ async function readerOf(
   const { deps: { clock, config: { upstreamIdleMs: idleMs, upstreamEventBytesMax } } } = services;
   const { controller: { signal } } = call;
   const memory = services.responseMemory.share();
-  const eventCharsMax = upstreamEventBytesMax;
+  const options = { clock, idleMs, eventCharsMax: upstreamEventBytesMax, memory, signal };
   const { bridge } = response;
   const asReader = (body: Forwarded["body"]) => {
-    const reader = createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
-    if (!bridge) return reader;
+    if (!bridge) return createEventReader(body, { ...options, lineCharsMax: passedOnChars });
     const { input: request, upstream: { apiKey } } = call.target;
-    const translator = bridge.createTranslator({ request, head: responseHead(call), apiKey });
-    return bridgedReader(reader, translator);
+    return bridgedReader(createEventReader(body, options), {
+      call,
+      bridge,
+      options: { request, head: responseHead(call), apiKey },
+    });
   };
   const type = response.header("content-type") ?? "";
   if (/^text\/event-stream/i.test(type)) return asReader(response.body);
@@ -173,7 +178,7 @@ async function readerOf(
   try {
     const { complete, large } = await readWhole(services, call, { ...response, body, memory });
     if (complete) return eventsReader(complete.events());
-    await scanLarge(call, large);
+    await scanLarge(call, large, bridge?.format);
     throw beyondOurBounds("a body in place of a stream, which is too large to be read");
   } finally {
     memory.release();

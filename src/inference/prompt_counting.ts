@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { afterTaking, rateState } from "../base/rate.ts";
+import type { Caller } from "../projects/auth.ts";
 import type { EndUserRef } from "./rate_limiter.ts";
 import { TimeSlice } from "../base/time_slice.ts";
 import { loadTokenizer } from "../pricing/tokenizer.ts";
@@ -28,15 +29,12 @@ export function createCountingQueue(): CountingQueue {
   };
 }
 
-/** Tokens that are counted for one user a minute. */
-const countedPerMinute = 500_000;
-/** Searching so many characters for words takes as long as counting one token. */
+/** Tokens that are counted a minute for one user; of refused calls, for one key and one project. */
+const countedPerMinute = { user: 500_000, key: 1_000_000, project: 2_000_000 };
+/** Searching so many characters for words, or for media, takes as long as counting one token. */
 const charsPerToken = 500;
-/** With more users, those are forgotten who counted nothing for a minute. */
-const usersMax = 10_000;
-const forgetEveryMs = 1_000;
 
-/** How much may be counted for each user, so that refused prompts cost little. */
+/** How much may be counted for each user, so that prompts that are refused cost little. */
 export interface CountingBudget {
   /** Tokens that may be counted now. */
   remaining(user: EndUserRef): number;
@@ -44,81 +42,155 @@ export interface CountingBudget {
 }
 
 /** Keeps the budgets in memory: each process counts for itself. */
-export function createCountingBudget({ elapsed: now }: Pick<Clock, "elapsed">): CountingBudget {
-  const usedUp = new Map<string, number>();
-  let mayForgetAt = 0;
+export function createCountingBudget({ elapsed }: Pick<Clock, "elapsed">): CountingBudget {
+  const users = new CountingLimit(countedPerMinute.user, elapsed);
   const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
-
-  function makeRoom(): void {
-    if (now() >= mayForgetAt) {
-      // With very many busy users, not repeated for each new one.
-      mayForgetAt = now() + forgetEveryMs;
-      for (const [name, at] of usedUp) if (at <= now()) usedUp.delete(name);
-    }
-    // All of them are busy: whoever counted first may start anew.
-    const [oldest] = usedUp.keys();
-    if (usedUp.size >= usersMax && oldest !== undefined) usedUp.delete(oldest);
-  }
-
   return {
-    remaining: (user) =>
-      rateState(usedUp.get(nameOf(user)) ?? 0, countedPerMinute, now()).remaining,
-    take(user, count) {
-      if (count <= 0) return;
-      const name = nameOf(user);
-      const before = usedUp.get(name) ?? 0;
-      if (before === 0 && usedUp.size >= usersMax) makeRoom();
-      usedUp.set(name, afterTaking(before, { count, limit: countedPerMinute, now: now() }));
-    },
+    remaining: (user) => users.remaining(nameOf(user)),
+    take: (user, tokens) => users.take(nameOf(user), tokens),
   };
 }
 
 /**
- * Counts the prompt of a call, up to `most` tokens. A cheap lower bound comes first. Null when the
- * user's budget does not suffice. Throws when the caller has left.
+ * How much may be counted without a hold that follows, for each key and project: callers choose the
+ * names of users, and each new one has a budget.
+ */
+export interface UnpaidCounting {
+  isUsedUp(caller: Caller): boolean;
+  take(caller: Caller, tokens: number): void;
+  /** A hold was placed after all. */
+  giveBack(caller: Caller, tokens: number): void;
+}
+
+/** Keeps it in memory, like the budgets of users. */
+export function createUnpaidCounting({ elapsed }: Pick<Clock, "elapsed">): UnpaidCounting {
+  const keys = new CountingLimit(countedPerMinute.key, elapsed);
+  const projects = new CountingLimit(countedPerMinute.project, elapsed);
+  function take({ key, snapshot: { project } }: Caller, tokens: number): void {
+    keys.take(key.id, tokens);
+    projects.take(project.id, tokens);
+  }
+  return {
+    isUsedUp: ({ key, snapshot: { project } }) =>
+      keys.remaining(key.id) === 0 || projects.remaining(project.id) === 0,
+    take,
+    giveBack: (caller, tokens) => take(caller, -tokens),
+  };
+}
+
+/** With more names, those are forgotten that counted nothing for a minute. */
+const namesMax = 10_000;
+const forgetEveryMs = 1_000;
+
+/** So many tokens a minute for each name. */
+class CountingLimit {
+  readonly #limit: number;
+  readonly #now: () => number;
+  readonly #usedUp = new Map<string, number>();
+  #mayForgetAt = 0;
+
+  constructor(limit: number, now: () => number) {
+    this.#limit = limit;
+    this.#now = now;
+  }
+
+  remaining(name: string): number {
+    return rateState(this.#usedUp.get(name) ?? 0, this.#limit, this.#now()).remaining;
+  }
+
+  /** Takes tokens; fewer than none are given back. */
+  take(name: string, count: number): void {
+    if (count === 0) return;
+    const before = this.#usedUp.get(name) ?? 0;
+    if (before === 0 && this.#usedUp.size >= namesMax) this.#makeRoom();
+    const now = this.#now();
+    this.#usedUp.set(name, afterTaking(before, { count, limit: this.#limit, now }));
+  }
+
+  #makeRoom(): void {
+    const now = this.#now();
+    if (now >= this.#mayForgetAt) {
+      // With very many busy names, not repeated for each new one.
+      this.#mayForgetAt = now + forgetEveryMs;
+      for (const [name, at] of this.#usedUp) if (at <= now) this.#usedUp.delete(name);
+    }
+    // All of them are busy: whoever counted first may start anew.
+    const [oldest] = this.#usedUp.keys();
+    if (this.#usedUp.size >= namesMax && oldest !== undefined) this.#usedUp.delete(oldest);
+  }
+}
+
+/** A counted prompt. */
+export interface CountedPrompt {
+  /** Null when the budget of its user, key or project does not suffice. */
+  tokens: number | null;
+  /** What counting it took from them. */
+  work: number;
+}
+
+/** What reading media of so many characters counts as. */
+export function mediaWork({ chars }: Pick<PromptMedia, "chars">): number {
+  return Math.ceil(chars / charsPerToken);
+}
+
+/**
+ * Counts the prompt of a call, up to `most` tokens. A cheap lower bound comes first. Throws when
+ * the caller has left.
  */
 export async function countForHold(
-  { deps: { clock }, countOneByOne, countingBudget }: InferenceDeps,
+  { deps: { clock }, countOneByOne, countingBudget, unpaidCounting }: InferenceDeps,
   { format, input, user: name, request, caller }: Pick<
     InferenceCall,
     "format" | "input" | "user" | "request" | "caller"
   >,
   { media: { added = 0, ...known }, most }: { media: PromptMedia; most: number },
-): Promise<number | null> {
+): Promise<CountedPrompt> {
   const media = { ...known, tokens: known.tokens + added };
   const user = { projectId: caller.snapshot.project.id, user: name };
   return await countOneByOne(user, async () => {
+    const counted: CountedPrompt = { tokens: null, work: 0 };
+    let taken = 0;
+    const takeWork = () => {
+      unpaidCounting.take(caller, counted.work - taken);
+      taken = counted.work;
+    };
     const onYield = () => {
       if (request.signal.aborted) throw callerDisconnectedEarly;
+      takeWork();
+      if (unpaidCounting.isUsedUp(caller)) throw usedUp;
     };
-    onYield();
-    if (countingBudget.remaining(user) === 0) return null;
     const slice = new TimeSlice(clock);
-    let spent = 0;
     try {
+      onYield();
+      const allowed = countingBudget.remaining(user);
+      if (allowed === 0) return counted;
       const texts = format.promptTexts(input);
       const least = await leastTokens(texts, { slice, most: most - media.tokens, onYield });
-      spent += least.chars / charsPerToken;
-      if (least.tokens + media.tokens > most) return least.tokens + media.tokens;
-      const allowed = countingBudget.remaining(user) - spent;
-      if (least.tokens > allowed) return null;
+      counted.work += least.chars / charsPerToken;
+      if (least.tokens + media.tokens > most) {
+        return { ...counted, tokens: least.tokens + media.tokens };
+      }
+      if (least.tokens > allowed - counted.work) return counted;
       const counter = await loadTokenizer();
       const count = (text: string) => {
         const tokens = counter(text);
-        spent += tokens;
+        counted.work += tokens;
         return tokens;
       };
-      const stopAt = Math.min(most, media.tokens + allowed);
-      const tokens = await countPrompt(format, input, {
-        media,
-        count,
-        slice,
-        most: stopAt,
-        onYield,
-      });
-      return tokens > stopAt && stopAt < most ? null : tokens;
+      const stopAt = Math.min(most, media.tokens + allowed - counted.work);
+      const options = { media, count, slice, most: stopAt, onYield };
+      const tokens = await countPrompt(format, input, options);
+      if (tokens <= stopAt || stopAt === most) counted.tokens = tokens;
+      return counted;
+    } catch (error) {
+      if (error === usedUp) return counted;
+      throw error;
     } finally {
-      countingBudget.take(user, Math.ceil(spent));
+      takeWork();
+      countingBudget.take(user, counted.work);
     }
   });
 }
+
+/** Ends the counting for a key or a project that has had too much counted. */
+const usedUp = new Error("too many tokens were counted");

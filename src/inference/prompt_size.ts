@@ -88,7 +88,6 @@ export async function leastTokens(
   for (const text of texts) {
     const byLength = Math.floor(text.length / tokenBytesMax);
     let words = 0;
-    let afterSpace = true;
     for (let from = 0; from < text.length; from += searchedAtOnce) {
       if (tokens + Math.max(words, byLength) > most) break;
       if (slice.expired) {
@@ -96,17 +95,35 @@ export async function leastTokens(
         onYield?.();
       }
       const end = Math.min(text.length, from + searchedAtOnce);
-      for (let at = from; at < end; at++) {
-        const code = text.charCodeAt(at);
-        if (afterSpace && isLetterOrDigit(code)) words++;
-        afterSpace = code <= 32;
-      }
+      words += countWords(text, from, end);
       chars += end - from;
     }
     tokens += Math.max(words, byLength);
     if (tokens > most) break;
   }
   return { tokens, chars };
+}
+
+/** The same bound for short texts, at once. */
+export function leastTokensNow(texts: Iterable<string>): number {
+  let tokens = 0;
+  for (const text of texts) {
+    const byLength = Math.floor(text.length / tokenBytesMax);
+    tokens += Math.max(countWords(text, 0, text.length), byLength);
+  }
+  return tokens;
+}
+
+/** Words of a part of a text that begin with a letter or digit after a space, or at its start. */
+function countWords(text: string, from: number, end: number): number {
+  let words = 0;
+  let afterSpace = from === 0 || text.charCodeAt(from - 1) <= 32;
+  for (let at = from; at < end; at++) {
+    const code = text.charCodeAt(at);
+    if (afterSpace && isLetterOrDigit(code)) words++;
+    afterSpace = code <= 32;
+  }
+  return words;
 }
 
 function isLetterOrDigit(code: number): boolean {

@@ -141,10 +141,10 @@ export function quoteTarget(
       };
     }
     if (prompt.counted === null && isInputPriced(priced)) {
-      // Counting is pointless when even the lower bound of the prompt cannot be paid.
-      return capFor(withoutOwnHolds, prompt.atLeast) < minimum
-        ? null
-        : { countTo: inputFor(balance) };
+      const countTo = inputFor(balance);
+      // Counting is pointless when not even the least that the prompt can have can be paid.
+      const isPointless = countTo < 1 || capFor(withoutOwnHolds, prompt.atLeast) < minimum;
+      return isPointless ? null : { countTo };
     }
     if (affordable < minimum) return null;
     const best = Math.min(wanted, capFor(withoutOwnHolds), worthHavingTokens);

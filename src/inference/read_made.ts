@@ -7,7 +7,8 @@ import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/erro
 import type { AdmittedCall } from "./call.ts";
 import type { MadeOf } from "./format.ts";
 import type { Forwarded } from "./forward.ts";
-import { BodyScan, type LargeBody, passedOn, requireObject } from "./read_whole.ts";
+import { BodyScan } from "./body_scan.ts";
+import { type LargeBody, passedOn, requireObject } from "./read_whole.ts";
 
 type MadeResponse = Pick<Forwarded, "header" | "body"> & { bytesMax: number; memory: MemoryShare };
 

@@ -4,7 +4,7 @@ import { decodeUtf8 } from "../base/utf8.ts";
 import type { UpstreamBody } from "../deps.ts";
 import { readBodyStart } from "../upstreams/client.ts";
 import { bridgedReader } from "./bridged_reader.ts";
-import { createEventReader, isLargePart } from "../upstreams/event_reader.ts";
+import { createEventReader, isLargePart, type LargeEventPart } from "../upstreams/event_reader.ts";
 import {
   beyondOurBounds,
   errorInBody,
@@ -13,10 +13,10 @@ import {
   redactKey,
 } from "../upstreams/errors.ts";
 import { type AdmittedCall, type InferenceDeps, responseHead } from "./call.ts";
+import { BodyScan, type Scannable } from "./body_scan.ts";
 import { isOurFault } from "./disconnect.ts";
-import type { Bridge, CompleteResponse, EventAssembler, ResponseScanner } from "./format.ts";
+import type { Bridge, CompleteResponse, EventAssembler } from "./format.ts";
 import type { Forwarded } from "./forward.ts";
-import type { UsageMeter } from "./usage_meter.ts";
 
 /** How a body of server-sent events begins. */
 export const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
@@ -66,7 +66,7 @@ export async function readWhole(
     signal,
     fits: (size) => size <= bytesMax && (size <= unsharedBytes || memory.reserve(size)),
     onBegin: () => void (meter.bodyBegun = true),
-    onBroken: (start) => scanUsage(call, start),
+    onBroken: (start) => scanUsage(call, start, bridge?.format),
   });
   if (isEvents.test(decodeUtf8(bytes.subarray(0, 64)) ?? "")) {
     const again = startingWithBytes(bytes, isWhole ? null : body);
@@ -75,7 +75,7 @@ export async function readWhole(
   if (!isWhole) {
     const large = requireObject({ start: bytes, rest: body });
     if (!bridge) return { complete: null, large };
-    await scanLarge(call, large);
+    await scanLarge(call, large, bridge.format);
     throw beyondOurBounds("a body that is too large to be translated");
   }
   if (format.isPassedOn) return { complete: null, large: requireObject(passedOn(bytes, apiKey)) };
@@ -113,15 +113,19 @@ export function requireObject(large: LargeBody): LargeBody {
 }
 
 /** Adds the usage in the start of a body that has broken off. */
-function scanUsage(call: AdmittedCall, start: Uint8Array): void {
-  const scan = new BodyScan(call);
+function scanUsage(call: AdmittedCall, start: Uint8Array, spoken?: Scannable): void {
+  const scan = new BodyScan(call, spoken);
   scan.push(start);
   scan.end();
 }
 
 /** Reads a large body to its end for its usage, and keeps nothing else of it. */
-export async function scanLarge(call: AdmittedCall, { start, rest }: LargeBody): Promise<void> {
-  const scan = new BodyScan(call);
+export async function scanLarge(
+  call: AdmittedCall,
+  { start, rest }: LargeBody,
+  spoken?: Scannable,
+): Promise<void> {
+  const scan = new BodyScan(call, spoken);
   try {
     scan.push(start);
     for (let piece = await rest?.read(); piece; piece = await rest?.read()) scan.push(piece);
@@ -129,30 +133,6 @@ export async function scanLarge(call: AdmittedCall, { start, rest }: LargeBody):
     // What has arrived is what is known.
   }
   scan.end();
-}
-
-/** Adds the usage in a body to the call's meter as it passes. */
-export class BodyScan {
-  readonly #meter: UsageMeter;
-  readonly #scanner: ResponseScanner;
-  readonly #decoder = new TextDecoder();
-
-  constructor({ format, meter }: AdmittedCall) {
-    this.#meter = meter;
-    this.#scanner = format.createScanner();
-  }
-
-  push(bytes: Uint8Array): void {
-    this.#scanner.push(this.#decoder.decode(bytes, { stream: true }));
-  }
-
-  /** The body has ended, or will not be read further. */
-  end(): void {
-    const { usages, served, units } = this.#scanner;
-    this.#meter.addServed(served);
-    if (units) this.#meter.units = units;
-    for (const usage of usages) this.#meter.addUsage(usage);
-  }
 }
 
 /** Reads events as one response. Of what is too large for us, only the usage is read. */
@@ -170,18 +150,20 @@ async function readAsEvents(
   const { upstreamIdleMs: idleMs, upstreamEventBytesMax: eventCharsMax } = config;
   const options = { request: input, head: responseHead(call), apiKey };
   const events = createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
-  const reader = bridge ? bridgedReader(events, bridge.createTranslator(options)) : events;
+  const reader = bridge ? bridgedReader(events, { call, bridge, options }) : events;
   const assembler = format.createAssembler(options);
   const bytesMax = eventsFactor * config.upstreamBodyBytesMax;
   let chars = 0;
   let kept = 0;
   let isTooLarge = false;
+  let scan: BodyScan | null = null;
   try {
     for (let read = await reader.next(); read !== "end"; read = await reader.next()) {
       if (read === "silent") continue;
       meter.bodyBegun = true;
       if (isLargePart(read)) {
         isTooLarge = true;
+        scan = scanPart(scan ?? new BodyScan(call), read);
         continue;
       }
       for (const event of read) {
@@ -198,6 +180,14 @@ async function readAsEvents(
     reader.cancel();
     throw error;
   }
+}
+
+/** Reads the usage in a part of a large event; returns what reads the next one, if there is one. */
+function scanPart(scan: BodyScan, { largeText, isLast }: LargeEventPart): BodyScan | null {
+  scan.pushText(largeText);
+  if (!isLast) return scan;
+  scan.end();
+  return null;
 }
 
 function noteArrived({ meter }: AdmittedCall, assembler: EventAssembler): void {

@@ -13,7 +13,7 @@ import type { BalanceView } from "../ledger/view.ts";
 import { messageFor } from "../paywall/messages.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
 import { countRefusalHourly } from "../summaries/hourly_counters.ts";
-import { type InferenceCall, type InferenceDeps, responseHead } from "./call.ts";
+import { type InferenceDeps, type RefusableCall, responseHead } from "./call.ts";
 import { callBlockedEvent, callPaywalledEvent, rateLimitedEvent, userTrigger } from "./events.ts";
 import type { PaywallMessage } from "./format.ts";
 import { exceededLimit, rateHeaders, rateLimitedError } from "./rate_limiter.ts";
@@ -62,7 +62,7 @@ interface ConcurrencyRefusal {
  */
 export async function refuse(
   services: InferenceDeps,
-  call: InferenceCall,
+  call: RefusableCall,
   refusal: Refusal,
 ): Promise<Response> {
   switch (refusal.reason) {
@@ -77,7 +77,7 @@ export async function refuse(
 
 async function refuseConcurrency(
   services: InferenceDeps,
-  call: InferenceCall,
+  call: RefusableCall,
   { reason, error }: ConcurrencyRefusal,
 ): Promise<never> {
   services.deps.metrics.refusals.concurrency.add();
@@ -87,7 +87,7 @@ async function refuseConcurrency(
 
 async function refuseRate(
   services: InferenceDeps,
-  call: InferenceCall,
+  call: RefusableCall,
   { exceeded, available, rateLimits }: RateRefusal,
 ): Promise<Response> {
   const { project } = call.caller.snapshot;
@@ -105,7 +105,7 @@ async function refuseRate(
 }
 
 /** A call that is refused, as far as it is known before its body is read. */
-type RefusedCall = Pick<InferenceCall, "id" | "user" | "caller"> & Partial<InferenceCall>;
+type RefusedCall = Pick<RefusableCall, "id" | "user" | "caller"> & Partial<RefusableCall>;
 
 /** Reports a call beyond a rate limit. Throws 429. */
 export async function refuseRateError(
@@ -137,7 +137,7 @@ async function reportRate(
 
 async function refuseMoney(
   services: InferenceDeps,
-  call: InferenceCall,
+  call: RefusableCall,
   { reason, balance: { available }, rateLimits, countedTokens = 0 }: MoneyRefusal,
 ): Promise<Response> {
   const { user, ref, caller: { snapshot: { project } } } = call;
@@ -174,7 +174,7 @@ async function refuseMoney(
 /** Counts a refusal in the owner's summary, with the next write, and reports it. */
 async function report(
   { deps, refusalReports }: InferenceDeps,
-  { caller, user }: Pick<InferenceCall, "caller" | "user">,
+  { caller, user }: Pick<RefusableCall, "caller" | "user">,
   reason: string,
   events: (count: number) => NewEvent[],
 ): Promise<void> {
@@ -183,17 +183,17 @@ async function report(
   await refusalReports.report({ projectId, user, reason, events });
 }
 
-function linkFor(services: InferenceDeps, { caller, user }: InferenceCall, reason: RefusalReason) {
+function linkFor(services: InferenceDeps, { caller, user }: RefusableCall, reason: RefusalReason) {
   const { project } = caller.snapshot;
   return services.linkFor(project, user, { reason, trigger: userTrigger(user) });
 }
 
-function languagesOf({ request }: InferenceCall): string | null {
+function languagesOf({ request }: RefusableCall): string | null {
   return request.headers.get("accept-language");
 }
 
 function paywallResponse(
-  call: InferenceCall,
+  call: RefusableCall,
   refusal: PaywallMessage,
   rateLimits: readonly RateLimitState[],
 ): Response {

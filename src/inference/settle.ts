@@ -4,7 +4,7 @@ import { holdLifetimeMs } from "../base/limits.ts";
 import { type Amount, formatAmount, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
-import { absoluteAmount, type EntryUsage } from "../ledger/entry.ts";
+import { absoluteAmount, type Entry, type EntryUsage } from "../ledger/entry.ts";
 import type { Settlement, SettleResult } from "../ledger/hold.ts";
 import { countAttemptHourly, countFailureHourly } from "../summaries/hourly_counters.ts";
 import {
@@ -19,7 +19,8 @@ import { budgetsOfKey } from "../projects/key_budget.ts";
 import { recordPrice } from "../pricing/price_record.ts";
 import type { KeptIds } from "./format.ts";
 import { keepInCache } from "./response_cache.ts";
-import { type KeptResponse, rememberResponse } from "./kept_responses.ts";
+import { type KeptResponse, rememberResponse, type RequestTurn } from "./kept_responses.ts";
+import { leastTokensNow } from "./prompt_size.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { inputTokensOf, outputTokensOf, storeTokens } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
@@ -47,6 +48,7 @@ export async function settleCall(
     noteReports(services, call);
   });
   const { bill, ...billed } = billedOrHeld(services, call, usage);
+  let keptBytes = 0;
   const settlement: Settlement = {
     ref: call.ref,
     id,
@@ -56,7 +58,10 @@ export async function settleCall(
     budgets: budgetsOfKey(services.deps.kv, call.ref.projectId, call.caller.key),
     alongside(tx, entry) {
       safely(() => tx.emit(...callEndedEvents(call, ending)));
-      safely(() => keep(tx, call, { usage, ending, kept }));
+      safely(() => {
+        if (call.cache) keepInCache(tx, call, { usage, ending });
+        keptBytes = keep(tx, call, { kept, usage });
+      });
       safely(() => alongside?.(tx, entry));
     },
   };
@@ -70,9 +75,8 @@ export async function settleCall(
   });
   safely(() => countSettled(services, call, { usage, ending, bill }));
   safely(() => {
-    const cost = absoluteAmount(settled.entry);
-    const { upstreamCost = null } = settlement.usage;
-    telemetry.use = { ...attemptsMade(call), usage, cost, upstreamCost };
+    services.keptQuota.added(call.ref, keptBytes);
+    telemetry.use = { ...attemptsMade(call), usage, ...costsOf(settled.entry) };
     telemetry.end(ending);
   });
   return settled;
@@ -85,12 +89,6 @@ interface CallSettlement {
   /** Ids of the response that its user may refer to. */
   kept?: KeptIds | null | undefined;
   alongside?: Settlement["alongside"];
-}
-
-/** Keeps the response for the project's cache, and its ids for its user. */
-function keep(tx: AccountTx, call: AdmittedCall, { usage, ending, kept }: CallSettlement): void {
-  if (call.cache) keepInCache(tx, call, { usage, ending });
-  if (kept && !call.cache?.hit) rememberResponse(tx, keptResponse(call, kept, usage));
 }
 
 /** Counts a call that was charged; `bill` is null where none could be made. */
@@ -147,6 +145,11 @@ function billedOrHeld(
   }
 }
 
+/** What the log of requests says of an entry's costs. */
+function costsOf(entry: Entry): { cost: string; upstreamCost: string | null } {
+  return { cost: absoluteAmount(entry), upstreamCost: entry.usage?.upstreamCost ?? null };
+}
+
 /** What the log of requests says of an admitted call's attempts. */
 function attemptsMade({ isRouted, target, failed, firstTokenMs }: AdmittedCall) {
   const upstream = isRouted ? target.upstream.name : null;
@@ -171,6 +174,16 @@ function countAttempts(
   }
 }
 
+/** Remembers what its user may refer to later; returns how many bytes are stored of a turn. */
+function keep(
+  tx: AccountTx,
+  call: AdmittedCall,
+  { kept, usage }: { kept: KeptIds | null | undefined; usage: TokenUsage },
+): number {
+  if (!kept || call.cache?.hit) return 0;
+  return rememberResponse(tx, keptResponse(call, kept, usage));
+}
+
 function keptResponse(call: AdmittedCall, kept: KeptIds, usage: TokenUsage): KeptResponse {
   const { name } = call.target.upstream;
   const upstream = call.isRouted ? name : null;
@@ -178,9 +191,17 @@ function keptResponse(call: AdmittedCall, kept: KeptIds, usage: TokenUsage): Kep
 }
 
 /** The request's part of a turn that the upstream does not keep; null where it keeps it. */
-function turnOf({ isBridged, format, input, previousResponse, historyItems }: AdmittedCall) {
+function turnOf(
+  { isBridged, format, input, previousResponse, history }: AdmittedCall,
+): RequestTurn | null {
   if (!isBridged || !format.inputItems) return null;
-  return { previous: previousResponse, input: format.inputItems(input).slice(historyItems) };
+  return {
+    previous: previousResponse,
+    input: format.inputItems(input).slice(history?.items ?? 0),
+    history,
+    leastTokens: (items) =>
+      leastTokensNow(format.promptTexts({ ...input, body: { input: [...items] } })),
+  };
 }
 
 async function charge({ holds, deps: { clock } }: InferenceDeps, settlement: Settlement) {

@@ -1,6 +1,7 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { type ApiError, errorFields } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
+import { TimeSlice } from "../base/time_slice.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
 import { activityIdOfRequest, type Entry } from "../ledger/entry.ts";
 import {
@@ -98,6 +99,7 @@ class ResponseStream {
   #exceededHold = false;
   /** The client disconnected while the stream ran. */
   #disconnected = false;
+  #slice: TimeSlice | null = null;
   /** A part of a large event was sent, and not yet its end. */
   #isWithinEvent = false;
 
@@ -164,12 +166,19 @@ class ResponseStream {
       if (read === "end") return null;
       if (read !== "silent") call.meter.bodyBegun = true;
       this.#send(this.#framesOf(read));
+      // Parts arrive as fast as they are read: others run between any two of all streams.
+      if (this.#isWithinEvent) await this.#yield();
       const { done, error: reason } = this.#transform;
       if (done && !call.meter.reported && read !== "silent") await this.#readLateUsage();
       if (done || reason) return reason;
       this.#exceededHold = mayExceedHold(call) && await exceedsHold(call);
       if (this.#exceededHold) return null;
     }
+  }
+
+  #yield(): Promise<void> {
+    this.#slice ??= new TimeSlice(this.#options.services.deps.clock);
+    return this.#slice.yield();
   }
 
   #framesOf(read: Exclude<EventRead, "end">): string {

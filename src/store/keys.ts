@@ -320,6 +320,17 @@ export const keptTurnKey = (projectId: string, responseId: string): Key => [
 export const allKeptTurnsPrefix: Key = ["kept_turn"];
 /** All turns of one project. */
 export const keptTurnsPrefix = (projectId: string): Key => ["kept_turn", projectId];
+/** How much a user's turn stores, in order of time. Written and removed with the turn. */
+export const keptByUserKey = (
+  projectId: string,
+  user: string,
+  { expiresAt, response }: { expiresAt: number; response: string },
+): Key => ["kept_by_user", projectId, user, expiresAt, response];
+/** All of a user's turns, or of everybody's. */
+export const keptByUserPrefix = (...whose: [] | [projectId: string, user: string]): Key => [
+  "kept_by_user",
+  ...whose,
+];
 /**
  * A console session, by the SHA-256 of its cookie. Written at the sign-in; removed at the sign-out
  * or, once it has expired, by the sweep.

@@ -42,7 +42,9 @@ interface ReaderOptions {
   idleMs: number;
   /** The largest event that is parsed, in characters. */
   eventCharsMax: number;
-  /** Reserves memory for an event's characters. An event that gets none is not parsed either. */
+  /** A longer line is given in parts as it arrives, although it might be parsed. */
+  lineCharsMax?: number;
+  /** Reserves memory for large events. A line that gets none is given in parts too. */
   memory: MemoryShare;
   signal: AbortSignal;
 }
@@ -53,12 +55,16 @@ interface ReaderOptions {
  */
 export function createEventReader(
   body: UpstreamBody,
-  { clock, idleMs, eventCharsMax, memory, signal }: ReaderOptions,
+  { clock, idleMs, eventCharsMax, lineCharsMax = eventCharsMax, memory, signal }: ReaderOptions,
 ): EventReader {
   const timedWait = new TimedWait<Piece | null>(clock);
   // The parser removes a byte order mark at the start; Deno's decoder would also drop later ones.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  const lines = new EventLines({ eventCharsMax, memory });
+  const lines = new EventLines({
+    eventCharsMax,
+    lineCharsMax: Math.min(lineCharsMax, eventCharsMax),
+    memory,
+  });
   let pending: Promise<Piece | null> | null = null;
   let silentMs = 0;
   let waitMs = 0;
@@ -68,6 +74,7 @@ export function createEventReader(
 
   function next(): Promise<EventRead> {
     if (!lines.isEmpty) return Promise.resolve(lines.take());
+    lines.releaseTaken();
     if (ended) return Promise.resolve("end");
     pending ??= body.read();
     waitMs = Math.min(keepAliveMs, idleMs - silentMs);
@@ -122,9 +129,13 @@ export function createEventReader(
   };
 }
 
+/** Bytes of memory that a character of an event takes: as text, as values, and as text again. */
+const memoryPerChar = 4;
+
 /** Turns the text of a stream into events, and lines that are too large into parts. */
 class EventLines {
   readonly #eventCharsMax: number;
+  readonly #lineCharsMax: number;
   readonly #memory: MemoryShare;
   readonly #parser: EventSourceParser;
   /** What was read before `#events`, where that has a part of a large event. */
@@ -137,9 +148,16 @@ class EventLines {
   #lineChars = 0;
   /** The current line is given in parts. */
   #isLarge = false;
+  /** Memory is reserved for an event. */
+  #hasMemory = false;
 
-  constructor({ eventCharsMax, memory }: Pick<ReaderOptions, "eventCharsMax" | "memory">) {
+  constructor(
+    { eventCharsMax, lineCharsMax, memory }:
+      & Pick<ReaderOptions, "eventCharsMax" | "memory">
+      & Required<Pick<ReaderOptions, "lineCharsMax">>,
+  ) {
     this.#eventCharsMax = eventCharsMax;
+    this.#lineCharsMax = lineCharsMax;
     this.#memory = memory;
     this.#parser = createParser({
       onEvent: (event) => {
@@ -174,24 +192,44 @@ class EventLines {
     return this.#events.length === 0 && this.#queue.length === 0;
   }
 
+  /** The events that were taken are done with: gives back their memory. */
+  releaseTaken(): void {
+    if (!this.#hasMemory || this.#lineChars + this.#eventChars > 0) return;
+    this.#memory.release();
+    this.#hasMemory = false;
+  }
+
   #parse(lines: string): void {
     this.#eventChars += lines.length;
     this.#parser.feed(lines);
+    // Comments and fields without data are no part of the next event.
+    if (this.#eventChars > 0 && lines.endsWith("\n\n")) this.#eventChars = 0;
     if (this.#eventChars > this.#eventCharsMax) {
       throw beyondOurBounds(`an event with lines of more than ${this.#eventCharsMax} characters`);
     }
+    if (!this.#reserve(this.#eventChars)) {
+      throw beyondOurBounds(`an event with lines of ${this.#eventChars} characters, for now`);
+    }
+  }
+
+  /** Reserves what an event of so many characters takes; small ones are not counted. */
+  #reserve(chars: number): boolean {
+    if (chars <= unsharedBytes) return true;
+    const isReserved = this.#memory.reserve(chars * memoryPerChar);
+    this.#hasMemory ||= isReserved;
+    return isReserved;
   }
 
   /** Keeps a part of a line, or starts to give the line in parts. */
   #hold(part: string): void {
     this.#line.push(part);
     this.#lineChars += part.length;
-    const fits = this.#lineChars <= this.#eventCharsMax &&
-      (this.#lineChars <= unsharedBytes || this.#memory.reserve(this.#lineChars));
+    const fits = this.#lineChars <= this.#lineCharsMax &&
+      this.#reserve(this.#eventChars + this.#lineChars);
     if (fits) return;
     const largeText = this.#takeLine("");
     if (!/^\ufeff?data:/.test(largeText)) {
-      throw beyondOurBounds(`a line of more than ${this.#eventCharsMax} characters without data`);
+      throw beyondOurBounds(`a line of more than ${this.#lineCharsMax} characters without data`);
     }
     this.#isLarge = true;
     this.#addPart({ largeText, isLast: false });
@@ -216,7 +254,6 @@ class EventLines {
     const line = this.#line.join("") + last;
     this.#line = [];
     this.#lineChars = 0;
-    this.#memory.release();
     return line;
   }
 }

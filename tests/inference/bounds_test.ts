@@ -65,8 +65,9 @@ for (const reported of [true, false]) {
     assert.equal(events[2].choices[0].delta.content, " there");
     assert.equal(events.at(-1), "[DONE]");
     const [entry] = await usageOf(world);
+    const { outputTokens = 0, imageOutputTokens = 0, source } = entry?.usage ?? {};
     assert.deepEqual(
-      [entry?.usage.outputTokens, entry?.usage.source],
+      [outputTokens + imageOutputTokens, source],
       reported ? [30, "provider"] : [100, "estimated"],
     );
   });

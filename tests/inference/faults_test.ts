@@ -6,7 +6,7 @@ import { chatFormat } from "../../src/formats/chat/chat_format.ts";
 import { imagesFormat } from "../../src/formats/images/images_format.ts";
 import { messagesFormat } from "../../src/formats/messages/messages_format.ts";
 import { responsesFormat } from "../../src/formats/responses/responses_format.ts";
-import { BodyScan } from "../../src/inference/read_whole.ts";
+import { BodyScan } from "../../src/inference/body_scan.ts";
 import { CallTelemetry } from "../../src/inference/telemetry.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
 import { chatBody, usageOf } from "../support/chat.ts";

@@ -167,3 +167,22 @@ Deno.test("prompt bounds: prompts that are refused use up the budget too", async
   assert.ok(last < 300 && last < (times[0] ?? 0), times.join(", "));
   assert.equal(world.upstream.calls.length, 0);
 });
+
+Deno.test("prompt bounds: what is counted for refused prompts of ever new users takes from their key", async () => {
+  using world = await createWorld({ project: { pricing: { models }, trialCredits: "0.1" } });
+  world.upstream.reply(() => completion({ usage: usage(100, 10) }));
+  const payable = [{ role: "user", content: "words ".repeat(40_000) }];
+  const hostile = [{ role: "user", content: "日本".repeat(200_000) }];
+  const reasonOf = async (user: string, messages: unknown) =>
+    (await until(world, chat(world, { user, messages }), 10)).body.paywall?.reason;
+  assert.equal(await reasonOf("first", payable), undefined);
+  for (let n = 0; n < 12; n++) {
+    assert.equal(await reasonOf(`hostile-${n}`, hostile), "insufficient_funds");
+  }
+  // Bytes are held, as where a user's own budget is used up.
+  assert.equal(await reasonOf("second", payable), "insufficient_funds");
+  await world.clock.advance(60_000);
+  assert.equal(await reasonOf("third", payable), undefined);
+  // What is paid for takes nothing from it.
+  for (let n = 0; n < 30; n++) assert.equal(await reasonOf(`paid-${n}`, payable), undefined);
+});

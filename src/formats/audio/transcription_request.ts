@@ -5,7 +5,7 @@ import type { FormFile } from "../../base/form_body.ts";
 import type { JsonObject } from "../../base/json.ts";
 import { audioFileBytesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
-import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
+import type { FieldPolicy, FileSize, ModelRequest } from "../../inference/format.ts";
 import { secondsByBytes, soundSecondsOf } from "../../pricing/media_length.ts";
 import { soundTokens } from "../../pricing/media_tokens.ts";
 import { requireExactNames } from "../openai/fields.ts";
@@ -50,20 +50,28 @@ export function readTranscriptionRequest(
       code: "request_too_large",
     });
   }
-  const audioSeconds = soundSecondsOf(file.bytes, "");
   // What a header says bounds no report.
-  const audioSecondsMost = Math.max(audioSeconds, secondsByBytes(file.bytes.length));
-  const tokensOf = (seconds: number) => ({
-    input: Math.ceil(soundTokens(seconds, model)) + 1,
-    output: Math.ceil(seconds * tokensPerSecondMax) + leastTokens,
-  });
-  const { input: fileTokens, output: outputTokens } = tokensOf(audioSeconds);
+  const byBytes = secondsByBytes(file.bytes.length);
+  const sizeOf = (audioSeconds: number): FileSize => {
+    const { input, output } = tokensOf(audioSeconds, model);
+    const units = { audioSeconds, audioSecondsMost: Math.max(audioSeconds, byBytes) };
+    return { fileTokens: input, outputTokens: output, units };
+  };
   return {
     ...passedOnRequest(body, { model, bytes }),
     file,
-    fileTokens,
-    fileMost: tokensOf(audioSecondsMost),
-    units: { audioSeconds, audioSecondsMost },
-    outputTokens,
+    fileMost: tokensOf(byBytes, model),
+    ...sizeOf(shortestSeconds),
+    measure: () => sizeOf(soundSecondsOf(file.bytes, "")),
+  };
+}
+
+/** No sound is shorter; each second that has begun is charged. */
+const shortestSeconds = 0.001;
+
+function tokensOf(seconds: number, model: string): { input: number; output: number } {
+  return {
+    input: Math.ceil(soundTokens(seconds, model)) + 1,
+    output: Math.ceil(seconds * tokensPerSecondMax) + leastTokens,
   };
 }

@@ -1,4 +1,5 @@
 import type { Bridge } from "../../inference/format.ts";
+import { MessageScanner } from "../messages/scanner.ts";
 
 /** The version of Anthropic's API whose requests and responses the bridges write and read. */
 const anthropicVersion = "2023-06-01";
@@ -8,6 +9,7 @@ export const messagesUpstream: Bridge["format"] = {
   name: "messages",
   upstreamPath: "/messages",
   maxTokensFields: ["max_tokens"],
+  createScanner: () => new MessageScanner(),
   upstreamHeaders: (apiKey) => ({
     "anthropic-version": anthropicVersion,
     ...(apiKey ? { "x-api-key": apiKey.reveal() } : {}),

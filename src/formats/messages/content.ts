@@ -1,3 +1,4 @@
+import { memoizeByObject } from "../../base/memoize_by_object.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 
 /** A content block of a request. */
@@ -18,7 +19,9 @@ export function isMedia({ type, source }: JsonObject): boolean {
  * Every content block of the system prompt and the messages, also those within other blocks: in
  * results of tools, in pages that were fetched, and in documents.
  */
-export function blocksOf({ system, messages }: JsonObject): PlacedBlock[] {
+export const blocksOf = memoizeByObject(findBlocks);
+
+function findBlocks({ system, messages }: JsonObject): readonly PlacedBlock[] {
   const found: PlacedBlock[] = [];
   addBlocks(found, system, { param: "system", isWithinMedia: false });
   for (const [index, message] of messagesIn(messages).entries()) {

@@ -6,6 +6,10 @@ import { billedUsage, mergeUsage, servedTier } from "./usage.ts";
 /** Reads the usage and the model from the text of a message, or of an event, of any length. */
 export class MessageScanner implements ResponseScanner {
   readonly #scanner = new OpenAiScanner();
+  /** Why the message has ended, where it is an event that says so. */
+  get stopReason(): string | null {
+    return this.#scanner.stopReason;
+  }
 
   push(text: string): void {
     this.#scanner.push(text);

@@ -97,8 +97,9 @@ export class MessageStreamTransform implements StreamTransform {
     let frame = isFirst ? this.#before() + `event: ${typeOfLarge(largeText)}\n` : "";
     frame += largeText;
     if (!isLast) return frame;
-    const { usages, served } = this.#large;
+    const { usages, served, stopReason } = this.#large;
     this.#large = null;
+    this.#stopReason = stopReason ?? this.#stopReason;
     meter.addServed(served);
     for (const usage of usages) this.#addUsage(usage);
     return `${frame}\n\n`;

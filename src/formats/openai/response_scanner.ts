@@ -32,6 +32,8 @@ export interface ScannedValues {
   onObject(value: JsonObject, place: ScannedPlace): void;
   /** A string of at most 256 characters. */
   onString(text: string, place: ScannedPlace): void;
+  /** A key at one of the outer depths; the place has it already. */
+  onKey?(place: ScannedPlace): void;
 }
 
 /**
@@ -40,12 +42,26 @@ export interface ScannedValues {
  */
 export class OpenAiScanner implements ResponseScanner {
   readonly usages: JsonObject[] = [];
+  hasImage = false;
+  callsTool = false;
+  /** Why a choice has ended; null where none has. */
+  finishReason: string | null = null;
+  /** The `stop_reason` of a delta of Anthropic's; null where it has none. */
+  stopReason: string | null = null;
   readonly #top: JsonObject = {};
   readonly #scanner = new JsonScanner({
     isWanted: isUsageOfChoices,
     onObject: (usage) => void this.usages.push(usage),
-    onString: (text, { depth, keys: [, key = ""] }) => {
+    onString: (text, place) => {
+      const { depth, keys: [, key = ""] } = place;
       if (depth === 1 && text !== "" && namedOnTop.has(key)) this.#top[key] = text;
+      if (depth === 2 && key === "delta" && place.keys[2] === "stop_reason") this.stopReason = text;
+      if (memberOfChoice(place, 3) === "finish_reason") this.finishReason = text;
+    },
+    onKey: (place) => {
+      const name = memberOfChoice(place, 4);
+      this.hasImage ||= name === "images";
+      this.callsTool ||= name === "tool_calls";
     },
   });
 
@@ -56,6 +72,13 @@ export class OpenAiScanner implements ResponseScanner {
   get served(): ServedBy {
     return servedBy(this.#top);
   }
+}
+
+/** A member of a choice, or of its message at depth 4; null for what is elsewhere. */
+function memberOfChoice({ depth, keys, isList }: ScannedPlace, at: 3 | 4): string | null {
+  if (depth !== at || keys[1] !== "choices" || isList[2] !== true) return null;
+  const isOfChoice = at === 3 || keys[3] === "delta" || keys[3] === "message";
+  return isOfChoice ? keys[at] ?? null : null;
 }
 
 function isUsageOfChoices({ depth, keys, isList }: ScannedPlace): boolean {
@@ -137,8 +160,10 @@ export class JsonScanner {
   #endString(): void {
     this.#inString = false;
     if (this.#isKeyNext) {
-      if (this.#depth <= outerDepth) this.#keys[this.#depth] = this.#string ?? "";
       this.#isKeyNext = false;
+      if (this.#depth > outerDepth) return;
+      this.#keys[this.#depth] = this.#string ?? "";
+      if (this.#wanted === null) this.#values.onKey?.(this.#place);
       return;
     }
     const isWithin = this.#wanted !== null || this.#depth > outerDepth;

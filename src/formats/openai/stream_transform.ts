@@ -79,11 +79,22 @@ export class ChoiceStreamTransform implements StreamTransform {
     this.#large ??= new OpenAiScanner();
     this.#large.push(largeText);
     if (!isLast) return largeText;
-    const { usages, served } = this.#large;
+    const { usages, served, hasImage } = this.#large;
+    this.#noteLargeChoice(this.#large);
     this.#large = null;
     meter.addServed(served);
+    if (hasImage) meter.producedImage = true;
     for (const usage of usages) meter.addUsage(usage);
     return `${largeText}\n\n`;
+  }
+
+  /** Where there is only one choice, it is known which one a large event is about. */
+  #noteLargeChoice({ finishReason, callsTool }: OpenAiScanner): void {
+    if (this.#options.request.choices > 1) return;
+    if (callsTool) this.#calling.add(0);
+    if (finishReason === null) return;
+    this.#seen.add(0);
+    this.#finished.add(0);
   }
 
   /** Whether the stream has ended without a choice and without usage. */

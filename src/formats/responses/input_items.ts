@@ -1,4 +1,6 @@
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { keptConversationBytesMax } from "../../base/limits.ts";
+import { badRequest } from "../../base/errors.ts";
 import { utf8Length } from "../../base/utf8.ts";
 import type { KeptItems, KeptReference, ModelRequest } from "../../inference/format.ts";
 
@@ -21,14 +23,25 @@ export function isMediaPart({ type }: JsonObject): boolean {
 /** The members of an item that have content parts. */
 const partFields = ["content", "output"] as const;
 
-/** The content parts of an item, and the member that has them. */
-export function* partsOf(item: JsonObject): Generator<{ field: string; part: JsonObject }> {
+/** A content part of an item, and the member that has it. */
+interface ItemPart {
+  field: string;
+  part: JsonObject;
+}
+
+const noParts: readonly ItemPart[] = [];
+
+/** The content parts of an item. */
+export function partsOf(item: JsonObject): readonly ItemPart[] {
+  let found = noParts;
   for (const field of partFields) {
     const value = item[field];
     // A screenshot stands alone.
-    const parts = Array.isArray(value) ? value : [value];
-    for (const part of parts) if (isObject(part)) yield { field, part };
+    const parts = Array.isArray(value) ? value : isObject(value) ? [value] : [];
+    const added = parts.filter(isObject).map((part) => ({ field, part }));
+    if (added.length > 0) found = [...found, ...added];
   }
+  return found;
 }
 
 /**
@@ -59,27 +72,42 @@ export function itemsOfInput({ body: { input } }: ModelRequest): readonly Json[]
   return typeof input === "string" ? [{ type: "message", role: "user", content: input }] : [];
 }
 
-/** The request with the conversation before it, and with items in place of references to them. */
+/**
+ * The request with the conversation before it, and with items in place of references to them.
+ * Throws 400 where the items are larger than what is kept of a conversation.
+ */
 export function withKeptItems(
   request: ModelRequest,
-  { history, items }: KeptItems,
+  { history, historyBytes, items }: KeptItems,
 ): ModelRequest {
-  const own = itemsOfInput(request).map((item) => {
+  // Only what is added: the rest may have been longer as it was sent.
+  let added = historyBytes;
+  const own = itemsOfInput(request).map((item, index) => {
     const kept = isObject(item) && isReference(item) && typeof item.id === "string"
       ? items.get(item.id)
       : undefined;
-    return kept ?? item;
+    if (kept === undefined) return item;
+    // An item may stand there more than once.
+    added += utf8Length(JSON.stringify(kept));
+    if (added - historyBytes > keptConversationBytesMax) throw tooLargeItems(index);
+    return kept;
   });
   const input = [...history, ...own];
   const { previous_response_id: previous, ...rest } = request.body;
   const isContinued = history.length === 0 && previous !== undefined;
   const body = { ...rest, ...(isContinued ? { previous_response_id: previous } : {}), input };
-  // Only what is added: the rest may have been longer as it was sent.
-  const added = utf8Length(JSON.stringify([history, [...items.values()]]));
   const continues = history.length > 0 && typeof previous === "string"
     ? { continues: previous }
     : {};
   return { ...request, ...continues, body, bytes: request.bytes + added };
+}
+
+function tooLargeItems(index: number) {
+  return badRequest(
+    `input.${index}.id`,
+    `The items that 'input' refers to have more than ${keptConversationBytesMax} bytes.`,
+    "context_length_exceeded",
+  );
 }
 
 /** Members that say nothing about what an item contains. */

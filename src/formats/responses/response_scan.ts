@@ -13,6 +13,7 @@ const named = new Set(["model", "service_tier"]);
 export class ResponsesScanner implements ResponseScanner {
   /** The type of the event; "" for a whole response. */
   type = "";
+  hasImage = false;
   /** As much of the event's item as tells which tool it calls. */
   readonly item: JsonObject = {};
   readonly #response: JsonObject = {};
@@ -47,6 +48,7 @@ export class ResponsesScanner implements ResponseScanner {
     if (depth === 1 && keys[1] === "type") this.type = text;
     if (depth === 2 && keys[1] === "item" && keys[2] === "type") this.item.type = text;
     if (isTypeOfItem(place)) this.#calls.add({ type: text });
+    if (isTypeOfPart(place) && text.includes("image")) this.hasImage = true;
   }
 }
 
@@ -54,6 +56,12 @@ export class ResponsesScanner implements ResponseScanner {
 function memberOf({ depth, keys }: ScannedPlace): string | null {
   if (depth === 1) return keys[1] ?? null;
   return depth === 2 && keys[1] === "response" ? keys[2] ?? null : null;
+}
+
+/** Whether the type of a content part of the event's item stands here. */
+function isTypeOfPart({ depth, keys, isList }: ScannedPlace): boolean {
+  return depth === 4 && keys[1] === "item" && keys[2] === "content" && isList[3] === true &&
+    keys[4] === "type";
 }
 
 /** Whether the type of an item of the output stands here. */

@@ -255,8 +255,9 @@ export class ResponseStreamTransform implements StreamTransform {
     }
     this.#large.push(largeText);
     if (!isLast) return frames + largeText;
-    const { usages, served, type, item } = this.#large;
+    const { usages, served, type, item, hasImage } = this.#large;
     this.#large = null;
+    if (hasImage) meter.producedImage = true;
     this.#start ??= {};
     this.#writer.skip();
     meter.addServed(served);

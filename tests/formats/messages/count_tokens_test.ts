@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { until } from "../../support/chat.ts";
 import { asAda, messageBody, messagesPath, messagesWorld } from "../../support/messages.ts";
-import { type Body, type CallOptions, createWorld, type World } from "../../support/world.ts";
+import {
+  adminKey,
+  type Body,
+  type CallOptions,
+  createWorld,
+  type World,
+} from "../../support/world.ts";
 
 const path = `${messagesPath}/count_tokens`;
 const price = { input: "1", output: "1" };
@@ -133,4 +139,33 @@ Deno.test("count_tokens: an upstream that is silent is given up after half a min
   world.upstream.once(() => new Promise(() => {}));
   const { status, body } = await until(world, count(world));
   assert.deepEqual([status, body.error.type], [504, "timeout_error"]);
+});
+
+Deno.test("count_tokens: ever new users share what is counted for their key and their project", async () => {
+  using world = await messagesWorld({
+    project: { upstream: { url: "https://own.test/v1", formats: ["chat"] } },
+  });
+  const long = { messages: [{ role: "user", content: "word ".repeat(200_000) }] };
+  const other = await world.json(`/v1/admin/projects/${world.projectId}/keys`, {
+    key: adminKey,
+    body: { name: "Other" },
+  });
+  const seen: Record<string, number[]> = {};
+  for (const key of [world.apiKey, other.body.apiKey ?? other.body.key]) {
+    for (let n = 0; n < 8; n++) {
+      const { status, response } = await count(world, long, {
+        key,
+        headers: { "x-service-user": `user-${key.slice(-4)}-${n}` },
+      });
+      if (status === 429) assert.ok(response.headers.get("retry-after"));
+      (seen[key] ??= []).push(status);
+    }
+  }
+  for (const statuses of Object.values(seen)) {
+    assert.equal(statuses[0], 200, statuses.join());
+    assert.equal(statuses.at(-1), 429, statuses.join());
+    assert.ok(statuses.filter((status) => status === 200).length <= 6, statuses.join());
+  }
+  await world.clock.advance(60_000);
+  assert.equal((await count(world, long)).status, 200);
 });
