@@ -1,10 +1,6 @@
 import { backupRoutes } from "./backup/routes.ts";
 import { createKeptQuota } from "./inference/kept_quota.ts";
-import {
-  createCountingBudget,
-  createCountingQueue,
-  createUnpaidCounting,
-} from "./inference/prompt_counting.ts";
+import { createCounting } from "./inference/prompt_counting.ts";
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
@@ -80,6 +76,7 @@ import { createRefusedKeys } from "./projects/refused_keys.ts";
 import { createProjectCache, type ProjectCache } from "./projects/project_cache.ts";
 import { createAdminGuard } from "./projects/admin_guard.ts";
 import { projectRoutes } from "./projects/routes.ts";
+import { createKeptTexts } from "./store/kept_texts.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { verifyRoutes } from "./verify/routes.ts";
 import { createBacklog } from "./webhooks/backlog.ts";
@@ -164,6 +161,7 @@ async function openServices(outside: Deps) {
   return {
     deps,
     secrets,
+    texts: createKeptTexts(deps.config.secretsKeys, deps.randomBytes),
     ...projects,
     ...ledger,
     recorder: notingDeposits(ledger.recorder, conversion),
@@ -338,14 +336,12 @@ function openInference(services: Services) {
     rateLimiter,
     reasoningModels,
     refusedModels: createRefusedModels(deps.clock),
-    countOneByOne: createCountingQueue(),
+    ...createCounting(deps.clock),
     places: new PlaceLimiter(
       { each: sizesOf("calls", requestsMax).each },
       () => deps.metrics.refusals.overloaded.add(),
     ),
     responseMemory: new MemoryBudget(sizesOf("responses", bodiesBytesMax).all),
-    countingBudget: createCountingBudget(deps.clock),
-    unpaidCounting: createUnpaidCounting(deps.clock),
     keptQuota: createKeptQuota(deps),
     waiters: new Map(),
   }, models);

@@ -6,7 +6,7 @@ import type { RefusalReports } from "./inference/refusal_reports.ts";
 import { createCacheEraser } from "./inference/response_cache.ts";
 import type { Deps } from "./deps.ts";
 import { createUserStatsEraser } from "./ledger/user_stats.ts";
-import { createPaywalledEraser } from "./paywall/conversion.ts";
+import { createPaywalledErasers } from "./paywall/conversion.ts";
 import { createRequestEraser, type RequestLog } from "./requests/request_log.ts";
 import { createLinkErasers } from "./paywall/link_codes.ts";
 import { createPaymentErasers } from "./payments/erase.ts";
@@ -46,7 +46,7 @@ export function createErasers(
     open: [
       createTopUsersEraser(deps),
       ...createLinkErasers(deps),
-      createPaywalledEraser(deps),
+      ...createPaywalledErasers(deps),
       createUserStatsEraser(deps),
       createAlertEraser(deps),
       ...createWebhookErasers(deps),

@@ -1,50 +1,72 @@
 import type { Deps } from "./deps.ts";
-import { sweepStoredResponses } from "./inference/idempotency.ts";
-import { createCacheSweep } from "./inference/response_cache.ts";
-import { createKeptSweep } from "./inference/kept_responses.ts";
-import { createRequestSweep } from "./requests/request_log.ts";
-import { createPaywalledSweep } from "./paywall/conversion.ts";
+import { chatReplayRows } from "./inference/idempotency.ts";
+import { createUnkeptSweep, keptByUserRows, keptIdRows } from "./inference/kept_responses.ts";
+import { keptTurnRows } from "./inference/kept_turns.ts";
+import { cachedResponseRows } from "./inference/response_cache.ts";
 import { createUserStatsSweep } from "./ledger/user_stats.ts";
-import { createLinkSweep } from "./paywall/link_codes.ts";
-import { createPendingSweep } from "./payments/pending.ts";
-import { createReversalSweep } from "./payments/reversals.ts";
-import { createUnbookedSweep } from "./payments/unbooked.ts";
-import { createUnverifiedSweep } from "./payments/unverified.ts";
-import { createTrim } from "./webhooks/trim.ts";
-import { createTopUsersSweep } from "./summaries/top_users.ts";
+import { pendingPaymentRows } from "./payments/pending.ts";
+import { reversalRows } from "./payments/reversals.ts";
+import { unbookedPaymentRows } from "./payments/unbooked.ts";
+import { unverifiedEventRows } from "./payments/unverified.ts";
+import { paywalledRows } from "./paywall/conversion.ts";
+import { linkRows, userLinkRows } from "./paywall/link_codes.ts";
+import { createRequestSweep } from "./requests/request_log.ts";
 import { createMarkerSweep } from "./store/commit.ts";
+import { type ExpiringKind, removeExpired } from "./store/expiry.ts";
+import { createExpiryIndexing } from "./store/expiry_index.ts";
+import { createTopUsersSweep } from "./summaries/top_users.ts";
+import { redeliveryJobRows } from "./webhooks/redelivery.ts";
+import { createTrim } from "./webhooks/trim.ts";
 
-/** Cleans up, one module after the other; a bounded part at each call. */
+/**
+ * Everything that is kept until a time that its own row says. What is kept in order of time, such
+ * as requests and deliveries, has no such row: it is removed from its oldest on.
+ */
+export const expiringKinds: readonly ExpiringKind[] = [
+  chatReplayRows,
+  cachedResponseRows,
+  keptIdRows,
+  keptTurnRows,
+  keptByUserRows,
+  linkRows,
+  userLinkRows,
+  paywalledRows,
+  pendingPaymentRows,
+  reversalRows,
+  unbookedPaymentRows,
+  unverifiedEventRows,
+  redeliveryJobRows,
+];
+
+/** How long one sweep removes what has ended, while there is more. */
+const expiredMs = 3_000;
+/** How long one sweep looks at rows of an older version. */
+const indexingMs = 1_000;
+
+/** Cleans up, one module after the other; each call does as much as its time allows. */
 export function createSweep(
   deps: Deps,
   sweepers: readonly { sweep(): Promise<void> }[],
 ): () => Promise<void> {
-  const trim = createTrim(deps);
-  const sweepMarkers = createMarkerSweep(deps);
-  const sweepKept = createKeptSweep(deps);
-  const sweepCaches = createCacheSweep(deps);
-  const sweepPayments = [
-    createReversalSweep(deps),
-    createUnbookedSweep(deps),
-    createUnverifiedSweep(deps),
-    createPendingSweep(deps),
-  ];
-  // Last: what they remove or compute can wait for the others.
-  const sweepPages = [
-    createLinkSweep(deps),
+  const { clock } = deps;
+  const lateAfter = (ms: number) => {
+    const deadline = clock.elapsed() + ms;
+    return () => clock.elapsed() >= deadline;
+  };
+  const indexOldRows = createExpiryIndexing(deps, expiringKinds);
+  const others = [
+    createTrim(deps),
+    createMarkerSweep(deps),
+    createUnkeptSweep(deps),
     createRequestSweep(deps),
     createTopUsersSweep(deps),
-    createPaywalledSweep(deps),
     createUserStatsSweep(deps),
   ];
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
-    await sweepStoredResponses(deps);
-    await sweepKept();
-    await sweepCaches();
-    for (const sweepRows of sweepPayments) await sweepRows();
-    await trim();
-    await sweepMarkers();
-    for (const sweepRows of sweepPages) await sweepRows();
+    await indexOldRows(lateAfter(indexingMs));
+    const isLate = lateAfter(expiredMs);
+    await removeExpired(deps, { kinds: expiringKinds, now: clock.now(), isLate });
+    for (const sweepRows of others) await sweepRows();
   };
 }

@@ -80,7 +80,7 @@ export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: C
           section,
           note: days === 0
             ? "This project keeps no log of requests."
-            : `Kept for ${days} days. Prompts and responses are not stored.`,
+            : `Kept for ${days} days, without prompts and responses.`,
           actions: (
             <>
               <a class="button small" href={here("/live")}>Running now</a>

@@ -59,7 +59,7 @@ export interface ConsoleSessions {
   readonly forgotten: string;
   /** Marks this form of the session as sent; returns whether it was the first time. */
   claim(session: ConsoleSession, formId: string): Promise<boolean>;
-  /** Removes expired sessions; a bounded part at each call. */
+  /** Removes expired sessions, until it is late. */
   sweep(): Promise<void>;
 }
 
@@ -70,7 +70,9 @@ const touchedEveryMs = 1_000;
 /** How long the entered key counts for actions that ask for it again. */
 const confirmedMs = 10 * 60 * 1000;
 const idBytes = 32;
-const sweptAtOnce = 100;
+const readAtOnce = 100;
+/** How long one sweep goes on while there is more. */
+const sweepMs = 1_000;
 
 /** Keeps sessions as rows of the store, so that they end on the server. */
 export function createSessions(
@@ -156,6 +158,22 @@ export function createSessions(
     return await auth.opens(request, key).then(() => true, () => false);
   }
 
+  async function removeEnded(
+    { hash, endsAt }: { hash: string; endsAt: number },
+    isLate: () => boolean,
+  ): Promise<void> {
+    let forms = await listForms(kv, hash, readAtOnce);
+    while (forms.length === readAtOnce) {
+      await committer.commit({ ...emptyWrite(), deletes: forms });
+      // The session's end row stays, and is found again.
+      if (isLate()) return;
+      forms = await listForms(kv, hash, readAtOnce);
+    }
+    const write = emptyWrite();
+    removeOtherSessions(write, { hash, endsAt, forms });
+    await committer.commit(write);
+  }
+
   return {
     of,
     forgotten: cookie("", 0),
@@ -198,16 +216,14 @@ export function createSessions(
       return (await committer.commit(write)) !== null;
     },
     async sweep() {
-      for (
-        const { hash, endsAt } of await listEnded(kv, { now: clock.now(), limit: sweptAtOnce })
-      ) {
-        const write = emptyWrite();
-        const forms = await listForms(kv, hash, sweptAtOnce);
-        // If there are more, the session's end row stays, and the next sweep finds it.
-        if (forms.length === sweptAtOnce) write.deletes.push(...forms);
-        else removeOtherSessions(write, { hash, endsAt, forms });
-        await committer.commit(write);
-      }
+      const deadline = clock.elapsed() + sweepMs;
+      const isLate = () => clock.elapsed() >= deadline;
+      let found: number;
+      do {
+        const ended = await listEnded(kv, { now: clock.now(), limit: readAtOnce });
+        await Promise.all(ended.map((session) => removeEnded(session, isLate)));
+        found = ended.length;
+      } while (found === readAtOnce && !isLate());
     },
   };
 }

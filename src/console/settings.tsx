@@ -12,6 +12,7 @@ import {
   Hidden,
 } from "../pages/form_parts.tsx";
 import { Card, DetailList } from "../pages/parts.tsx";
+import { keepsTurns } from "../inference/kept_responses.ts";
 import { requestDaysOf } from "../requests/request_log.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
@@ -34,6 +35,7 @@ const labels = {
   "brand.accent": "Color of the main button",
   "brand.supportUrl": "Help for users",
   requestLogDays: "Days for which requests are listed",
+  keepResponses: "Keep turns of conversations",
 };
 
 /** A project's other settings, and archiving it. */
@@ -127,6 +129,7 @@ function fieldsOf(project: Project): Record<string, string | null> {
     accent: project.brand?.accent ?? null,
     supportUrl: project.brand?.supportUrl ?? null,
     requestLogDays: String(requestDaysOf(project)),
+    keepResponses: keepsTurns(project) ? "on" : "",
     allowedFields: project.allowedFields.join(" "),
     unknownFields: project.unknownFields === "pass" ? "on" : "",
     billingEvents: project.billingEvents ? "on" : "",
@@ -157,6 +160,7 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
     },
     requestLogDays: integerText(form, "requestLogDays", labels.requestLogDays) ??
       requestDaysOf(project),
+    keepResponses: form.has("keepResponses") ? "on" : "off",
     allowedFields: (submittedText(form, "allowedFields") ?? "").split(/[\s,;]+/).filter(Boolean),
     unknownFields: form.has("unknownFields") ? "pass" : "refuse",
     billingEvents: form.has("billingEvents"),
@@ -232,6 +236,11 @@ function RequestFields({ values }: { values: Values }) {
         label={labels.requestLogDays}
         value={values("requestLogDays")}
         hint="0 to 365. 0: nothing is recorded."
+      />
+      <FormCheckbox
+        name="keepResponses"
+        label="Keep turns of conversations for 30 days, where the provider keeps none"
+        on={values("keepResponses") !== ""}
       />
       <FormField
         name="allowedFields"

@@ -213,7 +213,7 @@ function unauthorized(currency: string, permit: Permit): Decision {
 }
 
 async function placeHold(
-  { holds, deps }: InferenceDeps,
+  { holds, deps, texts }: InferenceDeps,
   call: InferenceCall,
   { ref, targets, prompt, remains }: {
     ref: AccountRef;
@@ -235,6 +235,6 @@ async function placeHold(
     quote: quoteCall(quotes),
     budgets: budgetsOfKey(deps.kv, caller.snapshot.project.id, caller.key),
     events: callStartedEvents({ id, user, input, ref }),
-    mark: idempotency && runningRow(idempotency, { ref, holdId: id, remains }),
+    mark: idempotency && runningRow({ texts }, idempotency, { ref, holdId: id, remains }),
   });
 }

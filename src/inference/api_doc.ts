@@ -83,6 +83,12 @@ const callErrors: readonly ErrorDoc[] = [
   { status: 404, code: "endpoint_not_served", when: "The upstream has no such endpoint." },
   { status: 413, ...passed },
   { status: 422, code: "idempotency_key_reused", when: "The key was used with another body." },
+  {
+    status: 422,
+    code: "stored_response_unreadable",
+    when:
+      "The response under the key was charged, and the `SECRETS_KEY` that encrypted it is gone.",
+  },
   { status: 422, ...passed },
   {
     status: 429,

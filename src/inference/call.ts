@@ -27,6 +27,7 @@ import type { Conversion } from "../paywall/conversion.ts";
 import type { RequestLog } from "../requests/request_log.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
+import type { KeptTexts } from "../store/kept_texts.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
 import type { FindTargets, FindUpstreamNamed } from "../upstreams/upstreams.ts";
 import type { CallAttempt, CallTarget, FailedAttempt, PaidTarget } from "./attempt.ts";
@@ -69,6 +70,7 @@ export interface InferenceDeps {
   countingBudget: CountingBudget;
   unpaidCounting: UnpaidCounting;
   keptQuota: KeptQuota;
+  texts: KeptTexts;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
   waiters: Map<string, number>;
   /** Returns the link that a refused user gets, and its events. */

@@ -36,7 +36,7 @@ export async function findTargetsOf(services: InferenceDeps, read: ReadCall): Pr
   const priced = pricedTargets(services, read, found);
   if (priced.length === 0) await refuseUnpriced(services, read, { route, targets: found });
   const references = read.format.referencesOf?.(input) ?? [];
-  const whose = { projectId: project.id, user };
+  const whose = { project, user };
   const { hiddenTokens, turns, upstream } = await resolveReferences(deps, whose, references);
   const targets = prepareTargets(services, read, withUpstream(priced, upstream));
   for (const target of targets) {
@@ -80,13 +80,13 @@ export async function completeCall(
 }
 
 async function addTurns(
-  { deps: { kv } }: InferenceDeps,
+  { deps: { kv }, texts }: InferenceDeps,
   call: InferenceCall,
   turns: TurnsToLoad,
 ): Promise<void> {
   const { bodies, request, format, input, caller: { key, snapshot: { project } } } = call;
   const reserve = (bytes: number) => bodies.add(request, key.id, bytes);
-  const { size, ...kept } = await loadTurns({ kv, projectId: project.id, reserve }, turns);
+  const { size, ...kept } = await loadTurns({ kv, texts, projectId: project.id, reserve }, turns);
   call.input = format.withKept?.(input, kept) ?? input;
   call.history = size && { ...size, tokens: turns.size?.tokens ?? 0 };
 }

@@ -52,10 +52,7 @@ export interface ModelRequest {
   outputTokens?: number;
   /** The file of a form. */
   file?: FormFile;
-  /**
-   * Measures the file. Reading it takes long: before that, `units` and the tokens are the least
-   * that they can be.
-   */
+  /** Measures the file, which takes long: before that, units and tokens are the least possible. */
   measure?: () => FileSize;
 }
 

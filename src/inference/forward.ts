@@ -6,6 +6,7 @@ import { endpointNotServed } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import type { AdmittedCall } from "./call.ts";
 import type { Bridge, Format, ModelRequest } from "./format.ts";
+import { keepsTurns } from "./kept_responses.ts";
 
 /** A 200 response, its body unread, and the bridge that reads it where the format is another. */
 export interface Forwarded extends UpstreamResponse {
@@ -43,7 +44,15 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
   meter.isAnswered = true;
   const bridge = bridgeTo(dialect.format);
   call.isBridged = bridge !== null;
+  if (bridge && format.inputItems && !keepsTurns(call.caller.snapshot.project)) {
+    call.target = { ...call.target, input: notStored(call.target.input) };
+  }
   return { ...response, bridge };
+}
+
+/** The request as if its caller had asked that its response is not kept. */
+function notStored(request: ModelRequest): ModelRequest {
+  return { ...request, body: { ...request.body, store: false } };
 }
 
 /** Whether an upstream can answer calls of a format, by a bridge where need be. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { canonicalJson } from "../base/json.ts";
-import { decodeUtf8, encodeUtf8, utf8Length } from "../base/utf8.ts";
+import { canonicalJson, toBytes } from "../base/json.ts";
+import { utf8Length } from "../base/utf8.ts";
 import { chatReplayBytesMax, chatReplayLifetimeMs } from "../base/limits.ts";
 import { idempotencyKeyReused } from "../base/request.ts";
 import type { HeaderList } from "../base/response.ts";
@@ -10,18 +10,19 @@ import type { AccountTx } from "../ledger/account_tx.ts";
 import type { HoldRequest, Quote } from "../ledger/hold.ts";
 import { isHoldActive } from "../ledger/balance.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
+import { type ExpiringKind, keysWithExpiry, replacingExpiry } from "../store/expiry.ts";
+import { keptHead, type KeptTexts } from "../store/kept_texts.ts";
 import {
-  chatReplayDueKey,
-  chatReplayDuePrefix,
+  allChatReplaysPrefix,
   chatReplayKey,
   chatReplaysPrefix,
   sharedChatReplayKey,
 } from "../store/keys.ts";
-import { emptyWrite, type Key } from "../store/kv.ts";
+import type { Key, Row } from "../store/kv.ts";
 import type { ModelRequest } from "./format.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Caller } from "../projects/auth.ts";
-import { keyText } from "../store/batch.ts";
+import { keyText, sameBytes } from "../store/batch.ts";
 import { callerDisconnected } from "./disconnect.ts";
 
 /** A call's idempotency key, and the fingerprint of its request. */
@@ -32,9 +33,8 @@ export interface IdempotencyMark {
   sharedKey: Key;
   user: string;
   fingerprint: string;
-  /** When the stored response expires, in milliseconds since 1970, and the row that says so. */
+  /** When the stored response expires, in milliseconds since 1970. */
   expiresAt: number;
-  dueKey: Key;
 }
 
 /** A response as it was sent the first time. */
@@ -45,7 +45,10 @@ export interface StoredResponse {
   body: string;
 }
 
-/** What is stored before the body's text. `running` is valid as long as the hold that it names. */
+/**
+ * The head of a stored row, before the body's text. `running` is valid as long as the hold that it
+ * names.
+ */
 type Head =
   | {
     state: "running";
@@ -68,22 +71,25 @@ type Head =
     user?: string;
   };
 
+/** Idempotency keys of chats, and the responses under them. */
+export const chatReplayRows: ExpiringKind = {
+  prefix: allChatReplaysPrefix,
+  endsAt: (value) => keptHead<Head>(value).expiresAt ?? 0,
+};
+
 /** The mark of a request under a key. */
 export function idempotencyMark(
   { projectId, user }: AccountRef,
   idempotencyKey: string,
   { input, now }: { input: ModelRequest; now: number },
 ): IdempotencyMark {
-  const expiresAt = now + chatReplayLifetimeMs;
-  const key = chatReplayKey(projectId, idempotencyKey, hashOf(user));
   return {
     idempotencyKey,
-    key,
+    key: chatReplayKey(projectId, idempotencyKey, hashOf(user)),
     sharedKey: sharedChatReplayKey(projectId, idempotencyKey),
     user,
     fingerprint: hashOf(canonicalJson([user, input.body, ...fileOf(input)])),
-    expiresAt,
-    dueKey: chatReplayDueKey(expiresAt, key),
+    expiresAt: now + chatReplayLifetimeMs,
   };
 }
 
@@ -101,16 +107,22 @@ export type PreviousCall = { stored: StoredResponse } | {
   remains: Uint8Array | null;
 };
 
-/** What is stored under a user's key now. Throws 422 where it was used with another body. */
+type Services = { deps: Deps; texts: KeptTexts; waiters: Waiters };
+
+/**
+ * What is stored under a user's key now. Throws 422 where it was used with another body, or where
+ * the response under it can no longer be decrypted.
+ */
 async function findPrevious(
-  deps: Deps,
+  services: Services,
   projectId: string,
   mark: IdempotencyMark,
 ): Promise<PreviousCall | "running"> {
-  const [own, shared] = await Promise.all([deps.kv.get(mark.key), deps.kv.get(mark.sharedKey)]);
-  const previous = await readPrevious(deps, { projectId, mark, value: own.value });
+  const { kv } = services.deps;
+  const [own, shared] = await Promise.all([kv.get(mark.key), kv.get(mark.sharedKey)]);
+  const previous = await readPrevious(services, { projectId, mark, row: own });
   if (previous !== "running" && previous.stored === null && isOfUser(shared.value, mark)) {
-    const older = await readPrevious(deps, { projectId, mark, value: shared.value });
+    const older = await readPrevious(services, { projectId, mark, row: shared });
     if (older === "running" || older.stored) return older;
   }
   return previous;
@@ -119,24 +131,26 @@ async function findPrevious(
 /** Whether a row that all users of the project shared is about this user. */
 function isOfUser(value: Uint8Array | null, { user, fingerprint }: IdempotencyMark): boolean {
   if (!value) return false;
-  const { head } = decode(value);
+  const head = keptHead<Head>(value);
   return head.user === user || head.fingerprint === fingerprint;
 }
 
 async function readPrevious(
-  { kv, clock }: Deps,
-  { projectId, mark, value }: {
+  { deps: { kv, clock }, texts }: Services,
+  { projectId, mark, row: { key, value } }: {
     projectId: string;
     mark: IdempotencyMark;
-    value: Uint8Array | null;
+    row: Row;
   },
 ): Promise<PreviousCall | "running"> {
   const nothing = { stored: null, remains: value };
   if (!value) return nothing;
-  const { head, body } = decode(value);
+  const head = keptHead<Head>(value);
   if (head.state === "done") {
     if (head.expiresAt <= clock.now()) return nothing;
     if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
+    const body = texts.textOf(key, value);
+    if (body === null) throw responseUnreadable();
     return { stored: { status: head.status ?? 200, headers: head.headers, body } };
   }
   const holder = { projectId, user: head.user, wallet: head.wallet };
@@ -145,8 +159,19 @@ async function readPrevious(
   return "running";
 }
 
+/** It was charged: to call the model again under this key would charge it twice. */
+function responseUnreadable(): ApiError {
+  return new ApiError(422, {
+    message: "The response under this Idempotency-Key was charged and stored, and can no longer " +
+      "be read: the SECRETS_KEY that encrypted it is gone. Use another key for a new response.",
+    code: "stored_response_unreadable",
+    param: "Idempotency-Key",
+  });
+}
+
 /** The row that marks the call as running; it may replace only the `remains` of an ended call. */
 export function runningRow<Q extends Quote>(
+  { texts }: Pick<Services, "texts">,
   mark: IdempotencyMark,
   { ref: { user, wallet }, holdId, remains }: {
     ref: AccountRef;
@@ -163,23 +188,23 @@ export function runningRow<Q extends Quote>(
     user,
     ...(wallet && { wallet }),
   };
-  const replaceable = remains && decodeUtf8(remains);
+  const { key } = mark;
+  const row = { key, value: texts.encode(key, head, "") };
+  // The row expires also when the process dies and nobody repeats the request.
+  const { sets, deletes } = replacingExpiry(chatReplayRows, row, remains);
   return {
-    key: mark.key,
-    rows: [
-      { key: mark.key, value: encode(head, "") },
-      // Expires the row also when the process dies and nobody repeats the request.
-      { key: mark.dueKey, value: encodeUtf8("{}") },
-    ],
-    blocks: (present) => decodeUtf8(present) !== replaceable,
+    key,
+    sets,
+    deletes,
+    blocks: (present) => !remains || !sameBytes(present, remains),
   };
 }
 
 /** Stores the response with its charge, or frees the key when it is too large. */
 export function storeResponse(
+  { texts }: Pick<Services, "texts">,
   tx: AccountTx,
-  mark: IdempotencyMark,
-  { ref, response }: { ref: AccountRef; response: StoredResponse },
+  { mark, ref, response }: { mark: IdempotencyMark; ref: AccountRef; response: StoredResponse },
 ): void {
   if (!fitsIdempotencyStore(response.body)) return removeIdempotencyMark(tx, mark);
   const { fingerprint, expiresAt } = mark;
@@ -192,42 +217,21 @@ export function storeResponse(
     user: ref.user,
     ...(status && { status }),
   };
-  tx.put(mark.key, encode(head, response.body));
+  tx.put(mark.key, texts.encode(mark.key, head, response.body));
 }
 
 /** Frees the key for another request. */
-export function removeIdempotencyMark(tx: AccountTx, { key, dueKey }: IdempotencyMark): void {
-  tx.remove(key);
-  tx.remove(dueKey);
+export function removeIdempotencyMark(
+  tx: AccountTx,
+  { key, expiresAt }: Pick<IdempotencyMark, "key" | "expiresAt">,
+): void {
+  const value = toBytes({ expiresAt });
+  for (const each of keysWithExpiry(chatReplayRows, { key, value })) tx.remove(each);
 }
 
 /** Whether a response is small enough to be stored. */
 export function fitsIdempotencyStore(body: string): boolean {
   return body.length * 3 <= chatReplayBytesMax || utf8Length(body) <= chatReplayBytesMax;
-}
-
-const dueRowsPerSweep = 200;
-
-/** Removes expired responses, oldest first; a bounded number at each call. */
-export async function sweepStoredResponses({ kv, committer, clock }: Deps): Promise<void> {
-  const now = clock.now();
-  for (const { key } of await kv.list({ prefix: chatReplayDuePrefix, limit: dueRowsPerSweep })) {
-    const [, dueMs, projectId, idempotencyKey, userHash] = key;
-    if (Number(dueMs) > now) return;
-    const place = [String(projectId), String(idempotencyKey)] as const;
-    const row = await kv.get(
-      userHash === undefined
-        ? sharedChatReplayKey(...place)
-        : chatReplayKey(...place, String(userHash)),
-    );
-    const write = emptyWrite();
-    write.deletes.push(key);
-    if (row.value && (decode(row.value).head.expiresAt ?? 0) <= now) {
-      write.checks.push({ key: row.key, version: row.version });
-      write.deletes.push(row.key);
-    }
-    await committer.commit(write);
-  }
 }
 
 /** Erases a user's stored responses. */
@@ -238,23 +242,10 @@ export function createResponseEraser({ kv, committer }: Pick<Deps, "kv" | "commi
     committer,
     prefix: ({ projectId }) => chatReplaysPrefix(projectId),
     rewrite({ key, value }, { user }) {
-      const head = value && decode(value).head;
-      if (head?.user !== user) return null;
-      const { expiresAt } = head;
-      const due = expiresAt === undefined ? [] : [chatReplayDueKey(expiresAt, key)];
-      return { sets: [], deletes: [key, ...due] };
+      if (!value || keptHead<Head>(value).user !== user) return null;
+      return { sets: [], deletes: keysWithExpiry(chatReplayRows, { key, value }) };
     },
   });
-}
-
-function encode(head: Head, body: string): Uint8Array {
-  return encodeUtf8(`${JSON.stringify(head)}\n${body}`);
-}
-
-function decode(bytes: Uint8Array): { head: Head; body: string } {
-  const text = decodeUtf8(bytes) ?? "";
-  const end = text.indexOf("\n");
-  return { head: JSON.parse(text.slice(0, end)), body: text.slice(end + 1) };
 }
 
 /** Requests of this process that wait for a response: how many, by its key. */
@@ -273,7 +264,7 @@ const waitersMax = 8;
  * many requests wait, 499 when the client disconnects.
  */
 export function awaitPrevious(
-  services: { deps: Deps; waiters: Waiters },
+  services: Services,
   { idempotency: mark, caller, request }: {
     idempotency: IdempotencyMark | null;
     caller: Caller;
@@ -284,10 +275,11 @@ export function awaitPrevious(
 }
 
 async function waitFor(
-  { deps, waiters }: { deps: Deps; waiters: Waiters },
+  services: Services,
   { mark, request, projectId }: { mark: IdempotencyMark; request: Request; projectId: string },
 ): Promise<PreviousCall> {
-  const first = await findPrevious(deps, projectId, mark);
+  const { deps, waiters } = services;
+  const first = await findPrevious(services, projectId, mark);
   if (first !== "running") return first;
   const release = acquireWaiter(waiters, keyText(mark.key));
   try {
@@ -295,7 +287,7 @@ async function waitFor(
     for (let pollMs = pollMinMs;; pollMs = Math.min(pollMs * pollGrowth, pollMaxMs)) {
       await deps.clock.sleep(pollMs, request.signal);
       if (request.signal.aborted) throw callerDisconnected;
-      const found = await findPrevious(deps, projectId, mark);
+      const found = await findPrevious(services, projectId, mark);
       if (found !== "running") return found;
     }
   } finally {

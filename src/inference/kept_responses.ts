@@ -5,12 +5,14 @@ import type { AccountRef } from "../ledger/account.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
 import type { Deps } from "../deps.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
+import type { Project } from "../projects/schema.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
-import { commitUnlessMoved, type Eraser, eraseRows } from "../store/erase.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
+import { type ExpiringKind, keysWithExpiry, withExpiry } from "../store/expiry.ts";
+import { keptHead } from "../store/kept_texts.ts";
 import {
   allKeptIdsPrefix,
-  allKeptTurnsPrefix,
   keptByUserKey,
   keptByUserPrefix,
   keptIdKey,
@@ -18,12 +20,14 @@ import {
   keptTurnKey,
   keptTurnsPrefix,
 } from "../store/keys.ts";
-import { emptyWrite, type Key, type Kv, type Row } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
+import { createProjectRounds } from "../store/project_rounds.ts";
+import type { InferenceDeps } from "./call.ts";
 import type { KeptIds, KeptReference } from "./format.ts";
 import {
   type ConversationSize,
   encodeTurn,
+  keptTurnRows,
   sizeWith,
   type TooLarge,
   tooLargeToContinue,
@@ -53,6 +57,18 @@ export interface KeptRow {
   expiresAt: number;
 }
 
+/** Ids of responses and of their items. */
+export const keptIdRows: ExpiringKind = {
+  prefix: allKeptIdsPrefix,
+  endsAt: (value) => fromBytes<KeptRow>(value).expiresAt,
+};
+
+/** What is kept of each user's turns. */
+export const keptByUserRows: ExpiringKind = {
+  prefix: keptByUserPrefix(),
+  endsAt: (value) => fromBytes<{ expiresAt: number }>(value).expiresAt,
+};
+
 /** A response whose ids its caller may use later. */
 export interface KeptResponse {
   ref: AccountRef;
@@ -81,6 +97,7 @@ const idCharsMax = 256;
  * stored of a turn that the upstream does not keep.
  */
 export function rememberResponse(
+  services: Pick<InferenceDeps, "texts">,
   tx: AccountTx,
   { ref, kept, usage, upstream, turn }: KeptResponse,
 ): number {
@@ -96,25 +113,34 @@ export function rememberResponse(
   const outputTokens = bounded(outputTokensOf(usage));
   const tokens = outputTokens + bounded(inputTokensOf(usage));
   const row: KeptRow = { user, response, tokens, outputTokens, items, expiresAt };
-  const value = turn && addTurn(row, turn, kept.output?.() ?? []);
+  const turnKey = keptTurnKey(projectId, response);
+  const value = turn && addTurn(services, row, { turn, turnKey, output: kept.output?.() ?? [] });
   if (!turn && upstream !== null) row.upstream = upstream;
   const bytes = toBytes(row);
-  for (const id of [response, ...items]) tx.add(keptIdKey(projectId, id), bytes);
+  const add = (kind: ExpiringKind, key: Key, value: Uint8Array) => {
+    for (const row of withExpiry(kind, { key, value })) tx.add(row.key, row.value);
+  };
+  for (const id of [response, ...items]) add(keptIdRows, keptIdKey(projectId, id), bytes);
   if (!value) return 0;
-  tx.add(keptTurnKey(projectId, response), value);
+  add(keptTurnRows, turnKey, value);
   const stored = value.length + bytes.length * (1 + items.length);
-  tx.add(keptByUserKey(projectId, user, row), toBytes({ user, bytes: stored, expiresAt }));
+  const size = toBytes({ user, bytes: stored, expiresAt });
+  add(keptByUserRows, keptByUserKey(projectId, user, row), size);
   return stored;
 }
 
 /** Notes the turn's size in the row of its ids; null where it is too large to be kept. */
 function addTurn(
+  { texts }: Pick<InferenceDeps, "texts">,
   row: KeptRow,
-  { previous, input, history, leastTokens }: RequestTurn,
-  output: readonly Json[],
+  { turn: { previous, input, history, leastTokens }, turnKey, output }: {
+    turn: RequestTurn;
+    turnKey: Key;
+    output: readonly Json[];
+  },
 ): Uint8Array | null {
   const { user, expiresAt } = row;
-  const value = encodeTurn({ user, expiresAt, previous, input, output });
+  const value = encodeTurn(texts, turnKey, { user, expiresAt, previous, input, output });
   const bytes = value.length;
   const tokens = bytes > keptTurnBytesMax ? 0 : leastTokens([...input, ...output]);
   const conversation = sizeWith(history, { bytes, tokens });
@@ -139,18 +165,19 @@ const noReferences: ResolvedReferences = { hiddenTokens: 0, turns: null, upstrea
 
 /**
  * Finds what the ids in a user's request stand for. Throws 400, as OpenAI does, for an id that is
- * unknown or another user's, which cannot be told apart, and for what was too large to be kept.
+ * unknown or another user's, which cannot be told apart, for what was too large to be kept, and for
+ * a turn that the project no longer keeps.
  */
 export async function resolveReferences(
   { kv, clock }: Pick<Deps, "kv" | "clock">,
-  { projectId, user }: Pick<AccountRef, "projectId" | "user">,
+  { project, user }: { project: Pick<Project, "id" | "keepResponses">; user: string },
   references: readonly KeptReference[],
 ): Promise<ResolvedReferences> {
   if (references.length === 0) return noReferences;
   if (references.length > keptReferencesMax) {
     throw badRequest("input", `'input' refers to more than ${keptReferencesMax} items.`);
   }
-  const ids = await readIds(kv, projectId, references.map(({ id }) => id));
+  const ids = await readIds(kv, project.id, references.map(({ id }) => id));
   const counted = new Set<string>();
   const items: { reference: KeptReference; response: string }[] = [];
   let previous: KeptReference | null = null;
@@ -161,7 +188,9 @@ export async function resolveReferences(
     const found = ids[at];
     const isOwn = found && found.user === user && found.expiresAt > clock.now() &&
       (reference.kind === "response") === (found.response === reference.id);
-    if (!isOwn) throw unknownReference(reference);
+    if (!isOwn || (found.hasTurn && !keepsTurns(project))) {
+      throw unknownReference(reference, project);
+    }
     const { response } = found;
     upstream ??= found.upstream ?? null;
     if (found.tooLarge) throw tooLargeToContinue(reference, found.tooLarge);
@@ -178,6 +207,11 @@ export async function resolveReferences(
   }
   const isKept = previous !== null || items.length > 0;
   return { hiddenTokens, turns: isKept ? { previous, size, items } : null, upstream };
+}
+
+/** Whether a project keeps turns for upstreams that keep none. */
+export function keepsTurns({ keepResponses = "on" }: Pick<Project, "keepResponses">): boolean {
+  return keepResponses === "on";
 }
 
 /** A response of a user's own; null for one that is unknown or another user's. */
@@ -200,88 +234,98 @@ export async function forgetResponse(
 ): Promise<void> {
   const [found] = await readIds(kv, projectId, [response]);
   if (!found) return;
-  const write = emptyWrite();
-  const ids = [response, ...found.items];
-  write.deletes.push(
-    ...ids.map((id) => keptIdKey(projectId, id)),
+  // All of its rows end at the same time.
+  const row = { prefix: [], endsAt: () => found.expiresAt };
+  const value = new Uint8Array();
+  const keys = [
+    ...[response, ...found.items].map((id) => keptIdKey(projectId, id)),
     keptTurnKey(projectId, response),
     keptByUserKey(projectId, found.user, found),
-  );
-  await committer.commit(write);
+  ];
+  const deletes = keys.flatMap((key) => keysWithExpiry(row, { key, value }));
+  await committer.commit({ ...emptyWrite(), deletes });
 }
 
-const rowsPerSweep = 500;
+const turnsPerPart = 100;
+const sweepMs = 1_000;
 
-/**
- * Creates the sweep of ids and turns whose time is over. Each call looks at a bounded number of
- * rows, from where the last one stopped: a row for each response that says when it expires would
- * cost more than to look at all of them now and then.
- */
-export function createKeptSweep(
-  { kv, clock, committer }: Pick<Deps, "kv" | "clock" | "committer">,
+/** Creates a sweep that removes the turns of projects that no longer keep any. */
+export function createUnkeptSweep(
+  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  const places: { prefix: Key; after: Key | null }[] = [
-    { prefix: allKeptIdsPrefix, after: null },
-    { prefix: allKeptTurnsPrefix, after: null },
-    { prefix: keptByUserPrefix(), after: null },
-  ];
-  return async () => {
-    for (const place of places) {
-      const { prefix, after } = place;
-      const rows = await listAfter(kv, prefix, { after, limit: rowsPerSweep });
-      place.after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
-      const isOver = ({ value }: Row) =>
-        value !== null && fromBytes<{ expiresAt: number }>(value).expiresAt <= clock.now();
-      const remove = (row: Row) =>
-        commitUnlessMoved(committer, row, { sets: [], deletes: [row.key] });
-      await Promise.all(rows.filter(isOver).map(remove));
-    }
-  };
+  const eachProject = createProjectRounds({ kv, clock }, sweepMs);
+
+  /** Returns whether there is more. */
+  async function removeSome(kind: ExpiringKind, prefix: Key): Promise<boolean> {
+    const rows = await kv.list({ prefix, limit: turnsPerPart });
+    const deletes = rows.flatMap(({ key, value }) =>
+      value ? keysWithExpiry(kind, { key, value }) : []
+    );
+    if (deletes.length > 0) await committer.commit({ ...emptyWrite(), deletes });
+    return rows.length === turnsPerPart;
+  }
+
+  return () =>
+    eachProject(async ({ value }) => {
+      const project = value && fromBytes<Project>(value);
+      if (!project || keepsTurns(project)) return false;
+      const hasTurns = await removeSome(keptTurnRows, keptTurnsPrefix(project.id));
+      return await removeSome(keptByUserRows, keptByUserPrefix(project.id)) || hasTurns;
+    });
 }
 
 /** Erases a user's ids and turns. */
 export function createKeptErasers(
   { kv, committer }: Pick<Deps, "kv" | "committer">,
 ): readonly Eraser[] {
-  const removeOwn: Parameters<typeof eraseRows>[0]["rewrite"] = ({ key, value }, { user }) =>
-    value && fromBytes<{ user: string }>(value).user === user ? { sets: [], deletes: [key] } : null;
+  type Rewrite = Parameters<typeof eraseRows>[0]["rewrite"];
+  const removeOwn = (kind: ExpiringKind): Rewrite => ({ key, value }, { user }) =>
+    value && keptHead<Pick<KeptRow, "user">>(value).user === user
+      ? { sets: [], deletes: keysWithExpiry(kind, { key, value }) }
+      : null;
   return [
     eraseRows({
       name: "keptIds",
       kv,
       committer,
       prefix: ({ projectId }) => keptIdsPrefix(projectId),
-      rewrite: removeOwn,
+      rewrite: removeOwn(keptIdRows),
     }),
     eraseRows({
       name: "keptTurns",
       kv,
       committer,
       prefix: ({ projectId }) => keptTurnsPrefix(projectId),
-      rewrite: removeOwn,
+      rewrite: removeOwn(keptTurnRows),
     }),
     eraseRows({
       name: "keptTurnSizes",
       kv,
       committer,
       prefix: ({ projectId, user }) => keptByUserPrefix(projectId, user),
-      rewrite: removeOwn,
+      rewrite: removeOwn(keptByUserRows),
     }),
   ];
 }
 
-function unknownReference({ kind, id, param }: KeptReference) {
+function unknownReference(
+  { kind, id, param }: KeptReference,
+  project: Pick<Project, "keepResponses">,
+) {
   const shown = id.slice(0, 128);
+  const setting = keepsTurns(project)
+    ? ""
+    : " This project keeps no responses ('keepResponses' is \"off\"): send the conversation whole.";
   return kind === "response"
     ? badRequest(
       param,
-      `Previous response with id '${shown}' not found.`,
+      `Previous response with id '${shown}' not found.${setting}`,
       "previous_response_not_found",
     )
     : badRequest(
       param,
-      `Item with id '${shown}' not found. Items are not persisted when \`store\` is set to false. ` +
-        "Try again with `store` set to true, or send the item itself.",
+      `Item with id '${shown}' not found.${setting} Items are not persisted when \`store\` is set ` +
+        "to false. Try again with `store` set to true, or send the item itself.",
     );
 }
 

@@ -1,29 +1,52 @@
 import { badRequest } from "../base/errors.ts";
-import { fromBytesExactly, type Json, toBytes } from "../base/json.ts";
+import { fromBytesExactly, fromTextExactly, type Json } from "../base/json.ts";
 import { keptConversationBytesMax, keptTurnBytesMax } from "../base/limits.ts";
-import { keptTurnKey } from "../store/keys.ts";
-import type { Kv } from "../store/kv.ts";
+import type { ExpiringKind } from "../store/expiry.ts";
+import { keptHead, type KeptTexts } from "../store/kept_texts.ts";
+import { allKeptTurnsPrefix, keptTurnKey } from "../store/keys.ts";
+import type { Key, Kv } from "../store/kv.ts";
 import type { KeptItems, KeptReference } from "./format.ts";
 
-/** One turn of a conversation that no upstream keeps. */
-export interface KeptTurn {
+/** What a stored turn says of itself; its text follows. */
+interface TurnHead {
   user: string;
   /** In milliseconds since 1970. */
   expiresAt: number;
   /** The response before it; null for the first turn. */
   previous: string | null;
+}
+
+/** The text of a turn. */
+interface TurnText {
   input: readonly Json[];
   output: readonly Json[];
 }
 
-/** A turn as it is stored. */
-export function encodeTurn(turn: KeptTurn): Uint8Array {
-  return toBytes(turn);
+/** One turn of a conversation that no upstream keeps. */
+export type KeptTurn = TurnHead & TurnText;
+
+/** Turns of conversations. */
+export const keptTurnRows: ExpiringKind = {
+  prefix: allKeptTurnsPrefix,
+  endsAt: (value) => keptHead<TurnHead>(value).expiresAt,
+};
+
+/** A turn as it is stored at `key`: its text encrypted, where `SECRETS_KEY` is set. */
+export function encodeTurn(
+  texts: KeptTexts,
+  key: Key,
+  { input, output, ...head }: KeptTurn,
+): Uint8Array {
+  return texts.encode(key, head, JSON.stringify({ input, output } satisfies TurnText));
 }
 
-/** Reads a stored turn, with every digit of its numbers. */
-export function decodeTurn(value: Uint8Array): KeptTurn {
-  return fromBytesExactly<KeptTurn>(value);
+/** Reads a stored turn, with every digit of its numbers; null where no key decrypts it. */
+function decodeTurn(texts: KeptTexts, key: Key, value: Uint8Array): KeptTurn | null {
+  const head = keptHead<TurnHead | KeptTurn>(value);
+  // A turn of 0.9.0 has no head of its own.
+  if ("output" in head) return fromBytesExactly<KeptTurn>(value);
+  const text = texts.textOf(key, value);
+  return text === null ? null : { ...head, ...fromTextExactly<TurnText>(text) };
 }
 
 /** How large a conversation is, up to and with one of its turns. */
@@ -104,6 +127,7 @@ const memoryPerByte = 2;
 
 interface Loading {
   kv: Kv;
+  texts: KeptTexts;
   projectId: string;
   reserve: ReserveBytes;
 }
@@ -161,13 +185,15 @@ async function loadHistory(loading: Loading, previous: KeptReference) {
 }
 
 async function loadTurn(
-  { kv, projectId, reserve }: Loading,
+  { kv, texts, projectId, reserve }: Loading,
   response: string,
 ): Promise<KeptTurn & { bytes: number } | null> {
-  const { value } = await kv.get(keptTurnKey(projectId, response));
+  const key = keptTurnKey(projectId, response);
+  const { value } = await kv.get(key);
   if (!value) return null;
   reserve(value.length * memoryPerByte);
-  return { ...decodeTurn(value), bytes: value.length };
+  const turn = decodeTurn(texts, key, value);
+  return turn && { ...turn, bytes: value.length };
 }
 
 function noLongerKept() {

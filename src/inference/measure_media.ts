@@ -10,14 +10,17 @@ const readAtOnceMax = 64 * 1024;
 
 /**
  * Reads the images, sounds and files of a request, so that what they can cost is known at once
- * afterwards. Yields to other requests. Null for a short request, where that is not needed.
+ * afterwards. Yields to other requests. Null where that is not needed: for a short request, and for
+ * text alone.
  */
 export function measureMedia(
   format: Format,
   request: ModelRequest,
   clock: Clock,
 ): Promise<void> | null {
-  return request.bytes <= readAtOnceMax ? null : measureInSlices(format, request, clock);
+  if (request.bytes <= readAtOnceMax) return null;
+  for (const _ of format.mediaParts(request)) return measureInSlices(format, request, clock);
+  return null;
 }
 
 async function measureInSlices(

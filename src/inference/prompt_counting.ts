@@ -41,6 +41,15 @@ export interface CountingBudget {
   take(user: EndUserRef, tokens: number): void;
 }
 
+/** Creates what bounds the counting of tokens in one process. */
+export function createCounting(clock: Pick<Clock, "elapsed">) {
+  return {
+    countOneByOne: createCountingQueue(),
+    countingBudget: createCountingBudget(clock),
+    unpaidCounting: createUnpaidCounting(clock),
+  };
+}
+
 /** Keeps the budgets in memory: each process counts for itself. */
 export function createCountingBudget({ elapsed }: Pick<Clock, "elapsed">): CountingBudget {
   const users = new CountingLimit(countedPerMinute.user, elapsed);

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import { afterTaking, type RateState, rateState } from "../base/rate.ts";
 import type { HeaderList } from "../base/response.ts";
@@ -58,6 +59,8 @@ const gatesMax = 10_000;
 /** The most keys whose running calls one process tells of. */
 const toldMax = 300;
 const forgetEveryMs = 1_000;
+/** What the names of refused users begin with: no id of a key does. */
+const refusedStart = "refused:";
 const noLimits: RateLimitState = { requests: null, tokens: null };
 const noPlace: Permit = {
   rateLimits: noLimits,
@@ -69,6 +72,8 @@ const noPlace: Permit = {
 export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): RateLimiter {
   const rateLimiter = new Map<string, Gate>();
   let mayForgetAt = 0;
+  /** Whether any user was ever refused: mostly not, and then nothing is looked up. */
+  let hasRefused = false;
 
   function gateOf(keyId: string): Gate {
     const known = rateLimiter.get(keyId);
@@ -76,6 +81,7 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
     const made = { requests: 0, tokens: 0, running: 0, runningElsewhere: 0 };
     if (rateLimiter.size >= gatesMax && now() >= mayForgetAt) forgetIdle();
     rateLimiter.set(keyId, made);
+    if (keyId.startsWith(refusedStart)) hasRefused = true;
     return made;
   }
 
@@ -112,7 +118,9 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
     },
   };
 
-  const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
+  /** Other processes are told of it, and no row of theirs may name a user who was erased. */
+  const nameOf = ({ projectId, user }: EndUserRef) =>
+    refusedStart + createHash("sha256").update(keyText([projectId, user])).digest("base64url");
 
   const stateOf = (usedUp: number, limit: number | null) =>
     limit === null ? null : rateState(usedUp, limit, now());
@@ -173,13 +181,15 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
     },
     countRefused(ref, { perMinute, count }) {
       if (perMinute === null) return noLimits;
-      take(nameOf(ref), "requests", { count, limit: perMinute });
-      const { requests } = gateOf(nameOf(ref));
+      const name = nameOf(ref);
+      take(name, "requests", { count, limit: perMinute });
+      const { requests } = gateOf(name);
       return { requests: rateState(requests, perMinute, now()), tokens: null };
     },
     exceededByRefusals(ref, perMinute) {
-      const gate = perMinute === null ? undefined : rateLimiter.get(nameOf(ref));
-      if (!gate || perMinute === null) return null;
+      if (perMinute === null || !hasRefused) return null;
+      const gate = rateLimiter.get(nameOf(ref));
+      if (!gate) return null;
       const requests = rateState(gate.requests, perMinute, now());
       return requests.remaining === 0 ? { requests, tokens: null } : null;
     },

@@ -3,20 +3,20 @@ import { canonicalJson, type JsonObject, plainNumber } from "../base/json.ts";
 import { responseCacheBytesMax, responseCacheRequestBytesMax } from "../base/limits.ts";
 import { fromDecimal, toAmount } from "../base/money.ts";
 import { outputTokensOf } from "../base/token_classes.ts";
-import { decodeUtf8, encodeUtf8 } from "../base/utf8.ts";
+import { encodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import { unbounded } from "../pricing/usage_bounds.ts";
 import type { ResponseCacheSettings } from "../projects/response_cache_schema.ts";
-import { commitUnlessMoved, type Eraser, eraseRows } from "../store/erase.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
+import { type ExpiringKind, keysWithExpiry, withExpiry } from "../store/expiry.ts";
+import { keptHead } from "../store/kept_texts.ts";
 import {
   allCachedResponsesPrefix,
   cachedResponseKey,
   cachedResponsesPrefix,
 } from "../store/keys.ts";
-import type { Key, Row } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
 import {
   type AdmittedCall,
   billOf,
@@ -41,6 +41,12 @@ interface KeptHead {
   model: string;
 }
 
+/** The responses that the caches of projects keep. */
+export const cachedResponseRows: ExpiringKind = {
+  prefix: allCachedResponsesPrefix,
+  endsAt: (value) => keptHead<KeptHead>(value).expiresAt,
+};
+
 /** Fields that do not change what a response says. */
 const unrelatedFields: readonly string[] = [
   ...["user", "safety_identifier", "stream", "stream_options", "prompt_cache_key"],
@@ -64,9 +70,11 @@ export async function withCache(
   const costFactor = fromDecimal(settings.costFactor);
   const cache: CallCache = { key, settings, costFactor, hit: null, response: null };
   const { value } = isFresh(call) ? { value: null } : await kv.get(key);
-  const kept = value && readRow(value);
-  const isOld = kept && kept.head.keptAt + settings.maxAgeSeconds * 1000 <= clock.now();
-  const hit = kept && !isOld ? await readHit(services, { ...call, cache }, kept) : null;
+  const head = value && keptHead<KeptHead>(value);
+  const isOld = head && head.keptAt + settings.maxAgeSeconds * 1000 <= clock.now();
+  const text = value && !isOld ? services.texts.textOf(key, value) : null;
+  const kept = head && text !== null ? { head, body: encodeUtf8(text) } : null;
+  const hit = kept && await readHit(services, { ...call, cache }, kept);
   metrics.cacheLookups[hit ? "hit" : "miss"].add();
   if (!hit) return { ...call, cache };
   return { ...call, cache: { ...cache, hit }, targets: [hit.target], isRouted: false };
@@ -108,17 +116,6 @@ function canonicalText({ format, input, request }: InferenceCall): string {
 
 function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
-}
-
-function readRow(value: Uint8Array): { head: KeptHead; body: Uint8Array } {
-  const end = value.indexOf(lineFeed);
-  return { head: headOf(value), body: value.subarray(end + 1) };
-}
-
-const lineFeed = 0x0a;
-
-function headOf(value: Uint8Array): KeptHead {
-  return JSON.parse(decodeUtf8(value.subarray(0, value.indexOf(lineFeed))) ?? "");
 }
 
 /** A kept response, priced as it is now; null where it cannot be read any more. */
@@ -169,9 +166,9 @@ function meterOf({ clock }: Pick<Deps, "clock">): UsageMeter {
 
 /** Keeps the response of a call with its charge, where it is whole and not too large. */
 export function keepInCache(
+  { texts }: Pick<InferenceDeps, "texts">,
   tx: AccountTx,
-  call: AdmittedCall,
-  { usage, ending }: { usage: TokenUsage; ending: CallEnding },
+  { call, usage, ending }: { call: AdmittedCall; usage: TokenUsage; ending: CallEnding },
 ): void {
   const { cache, meter, target, input, user } = call;
   if (!cache?.response || cache.hit || ending.kind !== "completed") return;
@@ -191,25 +188,11 @@ export function keepInCache(
     upstream: target.upstream.name,
     model: target.model,
   };
-  const bytes = encodeUtf8(`${JSON.stringify(head)}\n${body}`);
-  if (bytes.length <= Math.min(maxBytes, responseCacheBytesMax)) tx.put(cache.key, bytes);
-}
-
-const rowsPerSweep = 100;
-
-/** Creates the sweep of responses whose time is over; each call looks at a part of them. */
-export function createCacheSweep(
-  { kv, clock, committer }: Pick<Deps, "kv" | "clock" | "committer">,
-): () => Promise<void> {
-  let after: Key | null = null;
-  const isOver = ({ value }: Row) => value !== null && headOf(value).expiresAt <= clock.now();
-  return async () => {
-    const rows = await listAfter(kv, allCachedResponsesPrefix, { after, limit: rowsPerSweep });
-    after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
-    const remove = (row: Row) =>
-      commitUnlessMoved(committer, row, { sets: [], deletes: [row.key] });
-    await Promise.all(rows.filter(isOver).map(remove));
-  };
+  const { key } = cache;
+  const most = Math.min(maxBytes, responseCacheBytesMax);
+  const value = body.length <= most ? texts.encode(key, head, body) : null;
+  if (!value || value.length > most) return;
+  for (const row of withExpiry(cachedResponseRows, { key, value })) tx.put(row.key, row.value);
 }
 
 /** Erases the responses that a user has got. */
@@ -222,6 +205,8 @@ export function createCacheEraser(
     committer,
     prefix: ({ projectId }) => cachedResponsesPrefix(projectId),
     rewrite: ({ key, value }, { user }) =>
-      value && headOf(value).user === user ? { sets: [], deletes: [key] } : null,
+      value && keptHead<KeptHead>(value).user === user
+        ? { sets: [], deletes: keysWithExpiry(cachedResponseRows, { key, value }) }
+        : null,
   });
 }

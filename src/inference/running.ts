@@ -73,8 +73,19 @@ export interface ToldCall {
 export const runningCallsPart = "calls";
 
 /** Returns the calls that a process has told of, except those it cannot understand. */
-export function readToldCalls(told: Json): ToldCall[] {
+function readToldCalls(told: Json): ToldCall[] {
   return isObject(told) && Array.isArray(told.calls) ? told.calls.flatMap(readToldCall) : [];
+}
+
+/** What a process has told of its calls, without those of one user; null where it told of none. */
+export function withoutCallsOf(
+  told: Json,
+  { projectId, user }: Pick<AccountRef, "projectId" | "user">,
+): Json | null {
+  if (!isObject(told) || !Array.isArray(told.calls)) return null;
+  const isTheirs = (call: Json) => Array.isArray(call) && call[0] === projectId && call[2] === user;
+  if (!told.calls.some(isTheirs)) return null;
+  return { ...told, calls: told.calls.filter((call) => !isTheirs(call)) };
 }
 
 /** A call that was told; none where it is not understood. */

@@ -59,8 +59,8 @@ export async function settleCall(
     alongside(tx, entry) {
       safely(() => tx.emit(...callEndedEvents(call, ending)));
       safely(() => {
-        if (call.cache) keepInCache(tx, call, { usage, ending });
-        keptBytes = keep(tx, call, { kept, usage });
+        if (call.cache) keepInCache(services, tx, { call, usage, ending });
+        keptBytes = keep(services, tx, { call, kept, usage });
       });
       safely(() => alongside?.(tx, entry));
     },
@@ -176,12 +176,16 @@ function countAttempts(
 
 /** Remembers what its user may refer to later; returns how many bytes are stored of a turn. */
 function keep(
+  services: InferenceDeps,
   tx: AccountTx,
-  call: AdmittedCall,
-  { kept, usage }: { kept: KeptIds | null | undefined; usage: TokenUsage },
+  { call, kept, usage }: {
+    call: AdmittedCall;
+    kept: KeptIds | null | undefined;
+    usage: TokenUsage;
+  },
 ): number {
   if (!kept || call.cache?.hit) return 0;
-  return rememberResponse(tx, keptResponse(call, kept, usage));
+  return rememberResponse(services, tx, keptResponse(call, kept, usage));
 }
 
 function keptResponse(call: AdmittedCall, kept: KeptIds, usage: TokenUsage): KeptResponse {

@@ -130,7 +130,7 @@ async function respondCharged(
     kept,
     alongside(tx, entry) {
       response = written(entry);
-      if (idempotency) storeResponse(tx, idempotency, { ref, response });
+      if (idempotency) storeResponse(services, tx, { mark: idempotency, ref, response });
     },
   });
   // A charge that has landed before its outcome was known is read, and writes nothing more.
@@ -196,7 +196,7 @@ async function endFailed(
     ending: failedEnding(error),
     alongside(tx, entry) {
       const response = errorAsResponse(call, chargedError(shown, entry));
-      if (idempotency) storeResponse(tx, idempotency, { ref, response });
+      if (idempotency) storeResponse(services, tx, { mark: idempotency, ref, response });
     },
   });
   throw chargedError(shown, entry);

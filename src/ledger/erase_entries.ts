@@ -2,12 +2,12 @@ import { entryKinds } from "../base/entry_kinds.ts";
 import { z } from "zod";
 import { type Json, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
-import type { Eraser, Erasure } from "../store/erase.ts";
+import { type Eraser, type Erasure, requestIdAfterErasure } from "../store/erase.ts";
 import { accountKey, entryKey, idempotencyKey } from "../store/keys.ts";
 import { emptyWrite, type Kv, type Write } from "../store/kv.ts";
 import { readPlace, type ScanBudget } from "../store/scan.ts";
 import { decodeAccount } from "./account.ts";
-import type { Entry } from "./entry.ts";
+import type { Entry, EntryUsage } from "./entry.ts";
 import { isOwnKey, keyOperation } from "./key_issuer.ts";
 import { decodeIdempotency, encodeIdempotency, forgottenFingerprint, readEntry } from "./store.ts";
 
@@ -92,7 +92,13 @@ async function renameEntry(
   const named = !isOurs && key !== null && keyNamesUser(key, user);
   // By the entry's id: entry numbers restart in each wallet that paid for the user.
   const kept = isKeyed ? (named ? `${pseudonym}-${entry.id}` : key) : null;
-  const renamed: Entry = { ...entry, user: pseudonym, metadata: null, idempotencyKey: kept };
+  const renamed: Entry = {
+    ...entry,
+    user: pseudonym,
+    metadata: null,
+    idempotencyKey: kept,
+    usage: entry.usage && withoutCallersId(entry.usage, entry.id),
+  };
   write.sets.push({ key: entryKey(owner, entry.id), value: toBytes(renamed) });
   if (!isKeyed || kept === null) return;
   const projectId = entry.projectId ?? owner;
@@ -106,4 +112,9 @@ async function renameEntry(
     key: idempotencyKey(projectId, operation, kept),
     value: encodeIdempotency({ ...record, fingerprint: forgottenFingerprint }),
   });
+}
+
+function withoutCallersId(usage: EntryUsage, activityId: string): EntryUsage {
+  const own = activityId.replace(/^act_/, "req_");
+  return { ...usage, requestId: requestIdAfterErasure(usage.requestId, own) };
 }

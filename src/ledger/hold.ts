@@ -54,13 +54,14 @@ export interface HoldRequest<Q extends Quote> {
   /** Events to emit with the hold. */
   events: readonly NewEvent[];
   /**
-   * Rows written with the hold, unless a row under `key` exists for which `blocks` returns true.
+   * Written with the hold, unless a row under `key` exists for which `blocks` returns true.
    */
-  mark?: {
-    key: Key;
-    rows: Write["sets"];
-    blocks(present: Uint8Array): boolean;
-  } | null;
+  mark?:
+    | Pick<Write, "sets" | "deletes"> & {
+      key: Key;
+      blocks(present: Uint8Array): boolean;
+    }
+    | null;
 }
 
 /** The state of a user's rate limits; null where there is no limit. */
@@ -240,7 +241,8 @@ function applyHold<Q extends Quote>(
   spending.takeRequest();
   const expiresAt = tx.now + holdLifetimeMs;
   tx.addHold({ id, amount: quoted.amount, used: zero, expiresAt }, budgets);
-  for (const { key, value } of mark?.rows ?? []) tx.put(key, value);
+  for (const key of mark?.deletes ?? []) tx.remove(key);
+  for (const { key, value } of mark?.sets ?? []) tx.put(key, value);
   tx.emit(...events);
   const rates = { requests: spending.requests, tokens };
   return { value: { kind: "held", quote: quoted, rates } };

@@ -1,4 +1,4 @@
-import { type ApiError, badRequest, notFound } from "../base/errors.ts";
+import { badRequest, notFound } from "../base/errors.ts";
 import { canonicalJson, type JsonObject, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
 import { Bursts, ownBurst, projectBurst } from "../base/bursts.ts";
@@ -17,6 +17,7 @@ import { absoluteAmount, type Entry } from "./entry.ts";
 import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
 import type { RefusalReason } from "../base/refusal_reasons.ts";
 import { refusalReason } from "./refusal.ts";
+import { refundExceedsOriginal, refundOnlyAtStripe } from "./refund_errors.ts";
 import {
   decodeEntry,
   decodeIdempotency,
@@ -176,26 +177,6 @@ function refundOp(refunding: RefundRequest): MoneyOp {
 function leftToRefund(original: Entry, refunded: Uint8Array | null): Amount {
   const whole = fromDecimal(absoluteAmount(original));
   return toAmount(whole - (refunded ? decodeRefunded(refunded) : zero));
-}
-
-/**
- * A wallet's money belongs to its owner: no project deposits into it or refunds a payment from it.
- */
-function refundOnlyAtStripe(): ApiError {
-  return badRequest(
-    null,
-    "In the shared mode, a payment into a wallet is refunded at Stripe, by whoever runs this " +
-      "server.",
-    "mode_conflict",
-  );
-}
-
-function refundExceedsOriginal(left: Amount): ApiError {
-  return badRequest(
-    "amount",
-    `Only ${formatAmount(left)} of this activity is left to refund.`,
-    "refund_exceeds_original",
-  );
 }
 
 function recordedResult(entry: Entry): OpResult<MoneyResult> {

@@ -1,13 +1,15 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
+import { keysWithExpiry } from "../store/expiry.ts";
 import {
   pendingPaymentsPrefix,
   stripePaymentsPrefix,
   unbookedPaymentsPrefix,
 } from "../store/keys.ts";
 import type { Payment } from "./payment.ts";
-import type { UnbookedPayment } from "./unbooked.ts";
+import { pendingPaymentRows } from "./pending.ts";
+import { type UnbookedPayment, unbookedPaymentRows } from "./unbooked.ts";
 
 /**
  * Replaces a user by the pseudonym in their Stripe payments, to the project's own account and to
@@ -37,7 +39,8 @@ export function createPaymentErasers({ kv, committer }: Pick<Deps, "kv" | "commi
       rewrite({ key, value }, { projectId, user }) {
         const unbooked = value && fromBytes<UnbookedPayment>(value);
         const isTheirs = unbooked?.projectId === projectId && unbooked.user === user;
-        return isTheirs ? { sets: [], deletes: [key] } : null;
+        if (!value || !isTheirs) return null;
+        return { sets: [], deletes: keysWithExpiry(unbookedPaymentRows, { key, value }) };
       },
     });
   const pending = eraseRows({
@@ -45,7 +48,8 @@ export function createPaymentErasers({ kv, committer }: Pick<Deps, "kv" | "commi
     kv,
     committer,
     prefix: ({ projectId, user }) => pendingPaymentsPrefix(projectId, user),
-    rewrite: ({ key }) => ({ sets: [], deletes: [key] }),
+    rewrite: ({ key, value }) =>
+      value && { sets: [], deletes: keysWithExpiry(pendingPaymentRows, { key, value }) },
   });
   return [
     pending,

@@ -10,7 +10,7 @@ import { accountKey, connectionKey, stripePaymentKey, unbookedPaymentKey } from 
 import type { StripeReceipt } from "./api_doc.ts";
 import type { Merchant, PaymentDeps } from "./merchant.ts";
 import { emptyPaymentTotals, type Payment } from "./payment.ts";
-import { pendingKeyOf, recordPending } from "./pending.ts";
+import { pendingKeyOf, recordPending, removePending } from "./pending.ts";
 import {
   applyPendingReversals,
   applyReversal,
@@ -135,6 +135,7 @@ async function recordPayment(
 ): Promise<Outcome> {
   const { id, ref, amount, paymentIntent } = paid;
   const own = accountKey(project.id, ref.user);
+  const pending = pendingKeyOf(paid);
   const paymentKey = paymentIntent === null ? null : stripePaymentKey(merchant.id, paymentIntent);
   const completed = (): NewEvent[] => [
     newEvent("stripe.checkout.session.completed", {
@@ -157,7 +158,7 @@ async function recordPayment(
     skipOlderKey: paymentKey !== null,
     paidExternally: true,
     origin: { trigger: stripeTrigger, source: "stripe", extraEvents: completed },
-    reads: [...(ref.wallet ? [own] : []), ...(paymentKey ? [paymentKey] : [])],
+    reads: [pending, ...(ref.wallet ? [own] : []), ...(paymentKey ? [paymentKey] : [])],
     alongside(tx, entry) {
       const { projectId, user, wallet } = ref;
       // In a wallet, whose account is open, a user who is being erased would be named again.
@@ -165,7 +166,7 @@ async function recordPayment(
       // A user who was erased after the session was opened can be found, and erased, again.
       if (wallet) tx.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
       tx.remove(unbookedPaymentKey(merchant.id, id));
-      tx.remove(pendingKeyOf(paid));
+      removePending(tx, pending);
       if (paymentKey === null) return;
       // An older version recorded it under another key.
       if (tx.row(paymentKey)) throw idempotencyKeyReused();

@@ -1,6 +1,6 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal } from "../base/money.ts";
-import type { Deps } from "../deps.ts";
+import type { AccountTx } from "../ledger/account_tx.ts";
 import { newEvent } from "../events/event.ts";
 import { decodeAccount, requireNotClosed, walletUserOf } from "../ledger/account.ts";
 import { keyOperation } from "../ledger/key_issuer.ts";
@@ -12,9 +12,9 @@ import {
   pendingPaymentKey,
   pendingPaymentsPrefix,
 } from "../store/keys.ts";
-import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
+import { type ExpiringKind, keysWithExpiry, replacingExpiry } from "../store/expiry.ts";
+import type { Key, Kv } from "../store/kv.ts";
 import type { PaymentDeps } from "./merchant.ts";
-import { sweepOldRows } from "./old_rows.ts";
 import { stripeTrigger } from "./reversals.ts";
 import type { OurSession } from "./session.ts";
 
@@ -32,6 +32,19 @@ interface PendingPayment {
 const listedMax = 20;
 /** Longer than any payment at Stripe takes. */
 const pendingPaymentLifetimeMs = 30 * 24 * 60 * 60 * 1000;
+
+/** Payments that are on their way, or of which nothing was heard any more. */
+export const pendingPaymentRows: ExpiringKind = {
+  prefix: allPendingPaymentsPrefix,
+  endsAt: (value) => fromBytes<PendingPayment>(value).at + pendingPaymentLifetimeMs,
+};
+
+/** Removes the row of a payment that is booked; its key is one of those that `tx` has read. */
+export function removePending(tx: AccountTx, key: Key): void {
+  const value = tx.row(key);
+  const keys = value ? keysWithExpiry(pendingPaymentRows, { key, value }) : [key];
+  for (const each of keys) tx.remove(each);
+}
 
 /** Returns the row of a payment that is on its way. */
 export function pendingKeyOf({ id, ref: { projectId, user } }: OurSession): Key {
@@ -67,7 +80,11 @@ export async function recordPending(
     if (isBooked?.value || known === "failed" || known === state) return null;
     const row: PendingPayment = { state, amount: formatAmount(amount), at: clock.now() };
     const checks = rows.map(({ key, version }) => ({ key, version }));
-    const write = { ...emptyWrite(), checks, sets: [{ key, value: toBytes(row) }] };
+    const written = { key, value: toBytes(row) };
+    const write = {
+      checks,
+      ...replacingExpiry(pendingPaymentRows, written, before?.value ?? null),
+    };
     return { write, events: [eventOf(session, project, state)] };
   });
 }
@@ -95,15 +112,4 @@ export async function listPending(kv: Kv, projectId: string, user: string): Prom
   const payments = rows.flatMap(({ value }) => (value ? [fromBytes<PendingPayment>(value)] : []));
   return payments.filter(({ state }) => state === "pending")
     .map(({ amount }) => fromDecimal(amount));
-}
-
-/** Drops payments of which nothing was heard any more. */
-export function createPendingSweep(
-  deps: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  return sweepOldRows(deps, {
-    prefix: allPendingPaymentsPrefix,
-    lifetimeMs: pendingPaymentLifetimeMs,
-    timeOf: (value) => fromBytes<PendingPayment>(value).at,
-  });
 }

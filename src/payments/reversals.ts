@@ -13,7 +13,7 @@ import {
   stripeReversalsPrefix,
 } from "../store/keys.ts";
 import { emptyWrite, type Key, type Row } from "../store/kv.ts";
-import { sweepOldRows } from "./old_rows.ts";
+import { type ExpiringKind, keysWithExpiry, withExpiry } from "../store/expiry.ts";
 import type { StripeReceipt } from "./api_doc.ts";
 import {
   applyChange,
@@ -33,6 +33,17 @@ interface PendingReversal {
   keptAt: number;
 }
 
+/** Much longer than Stripe keeps reporting about a payment: what remains was never ours. */
+const pendingLifetimeMs = 30 * 24 * 60 * 60 * 1000;
+
+/**
+ * Changes whose payments never came: a Stripe account may be used for more than this service.
+ */
+export const reversalRows: ExpiringKind = {
+  prefix: allStripeReversalsPrefix,
+  endsAt: (value) => fromBytes<PendingReversal>(value).keptAt + pendingLifetimeMs,
+};
+
 type Services = Pick<PaymentDeps, "deps" | "recorder">;
 type Outcome = StripeReceipt["outcome"];
 
@@ -45,8 +56,6 @@ export const stripeTrigger: Trigger = {
 
 /** Far more reversals than a payment has: Stripe reports each at most a few times. */
 const pendingReversalsMax = 100;
-/** Much longer than Stripe keeps reporting about a payment: what remains was never ours. */
-const pendingLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 
 /**
  * Takes back what Stripe has refunded, as far as it has not been spent; the rest is a shortfall.
@@ -90,7 +99,8 @@ export async function applyPendingReversals(
         if (!(error instanceof OtherCurrency)) throw error;
       });
     }
-    await committer.commit({ ...emptyWrite(), deletes: [key] });
+    const deletes = value ? keysWithExpiry(reversalRows, { key, value }) : [key];
+    await committer.commit({ ...emptyWrite(), deletes });
   }
 }
 
@@ -105,7 +115,7 @@ async function storePending(
   const landed = await committer.commit({
     ...emptyWrite(),
     checks: [{ key, version: null }],
-    sets: [{ key: row, value: toBytes(kept) }],
+    sets: withExpiry(reversalRows, { key: row, value: toBytes(kept) }),
   });
   return landed !== null;
 }
@@ -254,18 +264,4 @@ async function recordReinstatement(
  */
 export function isAlreadyRecorded(error: unknown): boolean {
   return error instanceof ApiError && error.code === "idempotency_key_reused";
-}
-
-/**
- * Drops stored changes whose payments never came: a Stripe account may be used for more than this
- * service.
- */
-export function createReversalSweep(
-  deps: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  return sweepOldRows(deps, {
-    prefix: allStripeReversalsPrefix,
-    lifetimeMs: pendingLifetimeMs,
-    timeOf: (value) => fromBytes<PendingReversal>(value).keptAt,
-  });
 }

@@ -13,7 +13,7 @@ import {
   unbookedPaymentsPrefix,
 } from "../store/keys.ts";
 import { emptyWrite, type Kv } from "../store/kv.ts";
-import { sweepOldRows } from "./old_rows.ts";
+import { type ExpiringKind, withExpiry } from "../store/expiry.ts";
 import { fromStripeUnits } from "./stripe.ts";
 import { isSessionEvent } from "./stripe_events.ts";
 
@@ -69,6 +69,12 @@ export type ReportUnbooked = (report: UnbookedReport) => Promise<void>;
 const listedMax = 500;
 const textMax = 256;
 const unbookedLifetimeMs = 90 * 24 * 60 * 60 * 1000;
+
+/** Reports about payments that are not booked. */
+export const unbookedPaymentRows: ExpiringKind = {
+  prefix: allUnbookedPaymentsPrefix,
+  endsAt: (value) => fromBytes<UnbookedPayment>(value).lastAt + unbookedLifetimeMs,
+};
 
 /** Creates the reports of payments that are not booked. Only Stripe's own word may get here. */
 export function createReportUnbooked(
@@ -129,7 +135,7 @@ async function store(
   const lastAt = clock.now();
   const { firstAt = lastAt, count = 0 } = before ?? {};
   const row: StoredUnbooked = { ...told, firstAt, lastAt, count: count + 1, isSigned: true };
-  const sets = [{ key, value: toBytes(row) }];
+  const sets = withExpiry(unbookedPaymentRows, { key, value: toBytes(row) });
   await committer.commit({ ...emptyWrite(), checks: [{ key, version }], sets });
 }
 
@@ -156,17 +162,6 @@ export async function unbookedOfProject(kv: Kv, project: Project): Promise<Unboo
   return merchantId === project.id
     ? rows
     : rows.filter(({ projectId }) => projectId === project.id);
-}
-
-/** Drops reports about payments that were never booked. */
-export function createUnbookedSweep(
-  deps: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  return sweepOldRows(deps, {
-    prefix: allUnbookedPaymentsPrefix,
-    lifetimeMs: unbookedLifetimeMs,
-    timeOf: (value) => fromBytes<UnbookedPayment>(value).lastAt,
-  });
 }
 
 /** Reads what an event's text claims; null unless it reports that a session of ours is paid. */

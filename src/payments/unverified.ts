@@ -4,7 +4,7 @@ import { type UnverifiedReason, unverifiedReasonNames } from "../base/unverified
 import type { Deps } from "../deps.ts";
 import { allUnverifiedEventsPrefix, unverifiedEventsKey } from "../store/keys.ts";
 import { emptyWrite, type Kv } from "../store/kv.ts";
-import { sweepOldRows } from "./old_rows.ts";
+import { type ExpiringKind, keysWithExpiry, withExpiry } from "../store/expiry.ts";
 
 /**
  * Events for one Stripe account that nobody could verify, since the last one that was. Anyone can
@@ -38,6 +38,13 @@ export interface UnverifiedReports {
 
 const everyMs = 60_000;
 const lifetimeMs = 7 * 24 * 60 * 60 * 1000;
+
+/** Events that nobody could verify, by account. */
+export const unverifiedEventRows: ExpiringKind = {
+  prefix: allUnverifiedEventsPrefix,
+  endsAt: (value) => fromBytes<UnverifiedEvents>(value).lastAt + lifetimeMs,
+};
+
 /** Accounts that a line of the log names; more are only counted. */
 const namedMax = 10;
 
@@ -94,7 +101,8 @@ async function forget(
   const { value, version } = await kv.get(key);
   if (value === null) return;
   const checks = [{ key, version }];
-  await committer.commit({ ...emptyWrite(), checks, deletes: [key] });
+  const deletes = keysWithExpiry(unverifiedEventRows, { key, value });
+  await committer.commit({ ...emptyWrite(), checks, deletes });
 }
 
 async function addTo(
@@ -133,7 +141,7 @@ export async function changeUnverified(
     const { value, version } = await kv.get(key);
     const row = change(value && fromBytes<UnverifiedEvents>(value));
     if (row === null) return;
-    const sets = [{ key, value: toBytes({ ...row }) }];
+    const sets = withExpiry(unverifiedEventRows, { key, value: toBytes({ ...row }) });
     if (await committer.commit({ ...emptyWrite(), checks: [{ key, version }], sets })) return;
   }
 }
@@ -155,15 +163,4 @@ const eventArrivesMs = 2 * 60_000;
  */
 export function isSecretWrong({ bookedAt }: UnverifiedEvents, now: number): boolean {
   return bookedAt !== null && now - bookedAt >= eventArrivesMs;
-}
-
-/** Drops the rows of accounts for which no such event has come for a week. */
-export function createUnverifiedSweep(
-  deps: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  return sweepOldRows(deps, {
-    prefix: allUnverifiedEventsPrefix,
-    lifetimeMs,
-    timeOf: (value) => fromBytes<UnverifiedEvents>(value).lastAt,
-  });
 }

@@ -1,10 +1,11 @@
+import { createHash } from "node:crypto";
 import { Bursts, projectBurst } from "../base/bursts.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { paywalledKey, paywalledPrefix, paywalledUserPrefix } from "../store/keys.ts";
+import { type ExpiringKind, keysWithExpiry, withExpiry } from "../store/expiry.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
-import { createRounds } from "../store/scan.ts";
 import { countPaywallHourly } from "../summaries/hourly_counters.ts";
 
 /** Counts how many users who saw the paywall paid within an hour. */
@@ -17,6 +18,12 @@ export interface Conversion {
 
 const hourMs = 60 * 60 * 1000;
 const rememberedMax = 20_000;
+
+/** When users were refused. */
+export const paywalledRows: ExpiringKind = {
+  prefix: paywalledPrefix,
+  endsAt: (value) => fromBytes<number>(value) + hourMs,
+};
 
 /** Creates the counter. Its rows go with other writes. */
 export function createConversion(
@@ -39,7 +46,8 @@ export function createConversion(
       seenAt.set(name, now);
       if (projects.isFirst(projectId)) {
         withoutRow.delete(name);
-        committer.carry({ key: paywalledKey(projectId, user), value: toBytes(now) });
+        const key = paywalledKey(projectId, hashOf(user));
+        committer.carry(...withExpiry(paywalledRows, { key, value: toBytes(now) }));
       } else {
         withoutRow.add(name);
       }
@@ -49,7 +57,7 @@ export function createConversion(
       const name = JSON.stringify([projectId, user]);
       const at = withoutRow.delete(name)
         ? seenAt.get(name)
-        : await takeRow({ kv, committer }, paywalledKey(projectId, user));
+        : await takeRow({ kv, committer }, paywalledKey(projectId, hashOf(user)));
       if (at === undefined || clock.now() - at > hourMs) return;
       seenAt.delete(name);
       // Counted in the hour in which the paywall was seen, so that the share is never above one.
@@ -66,33 +74,32 @@ async function takeRow(
   const { value, version } = await kv.get(key);
   if (value === null) return undefined;
   const checks = [{ key, version }];
-  const taken = await committer.commit({ ...emptyWrite(), checks, deletes: [key] });
+  const deletes = keysWithExpiry(paywalledRows, { key, value });
+  const taken = await committer.commit({ ...emptyWrite(), checks, deletes });
   return taken === null ? undefined : fromBytes<number>(value);
 }
 
-const rowsPerSweep = 500;
-
-/** Creates a sweep that forgets who saw the paywall more than an hour ago; bounded a call. */
-export function createPaywalledSweep(
-  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  const rounds = createRounds(kv, paywalledPrefix, rowsPerSweep);
-  return async () => {
-    const rows = await rounds.next();
-    const since = clock.now() - hourMs;
-    const old = rows.filter(({ value }) => value && fromBytes<number>(value) < since);
-    if (old.length === 0) return;
-    await committer.commit({ ...emptyWrite(), deletes: old.map(({ key }) => key) });
-  };
+/** A row and its end outlive the erasure of a user by up to an hour: neither may name them. */
+function hashOf(user: string): string {
+  return createHash("sha256").update(user).digest("base64url");
 }
 
 /** Forgets that a user saw the paywall. */
-export function createPaywalledEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
-  return eraseRows({
-    name: "paywalled",
-    kv,
-    committer,
-    prefix: ({ projectId, user }) => paywalledUserPrefix(projectId, user),
-    rewrite: ({ key }) => ({ sets: [], deletes: [key] }),
-  });
+export function createPaywalledErasers(
+  { kv, committer }: Pick<Deps, "kv" | "committer">,
+): Eraser[] {
+  const eraserOf = (name: string, nameOf: (user: string) => string): Eraser =>
+    eraseRows({
+      name,
+      kv,
+      committer,
+      prefix: ({ projectId, user }) => paywalledUserPrefix(projectId, nameOf(user)),
+      rewrite: ({ key, value }) =>
+        value && { sets: [], deletes: keysWithExpiry(paywalledRows, { key, value }) },
+    });
+  return [
+    eraserOf("paywalled", hashOf),
+    // Rows of 0.9.0, which are gone after an hour.
+    eraserOf("paywalledBefore", (user) => user),
+  ];
 }

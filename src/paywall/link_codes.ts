@@ -2,6 +2,7 @@ import { toBase62 } from "../base/ids.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
+import { type ExpiringKind, keysWithExpiry, replacingExpiry, withExpiry } from "../store/expiry.ts";
 import {
   linkKey,
   linksPrefix,
@@ -10,7 +11,6 @@ import {
   userLinksPrefix,
 } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
 import type { AuthorizationLink, LinkSubject } from "./links.ts";
 
 /** What a code is for. */
@@ -24,6 +24,14 @@ interface UserLinkRow {
   code: string;
   expiresAt: number;
 }
+
+const endsAt = (value: Uint8Array) => fromBytes<{ expiresAt: number }>(value).expiresAt;
+
+/** Codes of links. */
+export const linkRows: ExpiringKind = { prefix: linksPrefix, endsAt };
+
+/** The current codes of users. */
+export const userLinkRows: ExpiringKind = { prefix: userLinksPrefix, endsAt };
 
 /** Short codes in links, and what they are for. */
 export interface LinkCodes {
@@ -67,15 +75,15 @@ export function createLinkCodes(
         if (!isAllowed) return current && current.expiresAt > now ? current.code : null;
         const [code, expiresAt] = [newCode(), now + lifetimeMs];
         const row: LinkRow = { kind: "topup", projectId, user, expiresAt };
-        const sets = [
-          { key: linkKey(code), value: toBytes(row) },
-          { key, value: toBytes({ code, expiresAt } satisfies UserLinkRow) },
-        ];
-        const written = await committer.commit({
-          ...emptyWrite(),
-          checks: [{ key, version }],
-          sets,
-        });
+        const own: UserLinkRow = { code, expiresAt };
+        const link = withExpiry(linkRows, { key: linkKey(code), value: toBytes(row) });
+        const { sets, deletes } = replacingExpiry(
+          userLinkRows,
+          { key, value: toBytes(own) },
+          value,
+        );
+        const checks = [{ key, version }];
+        const written = await committer.commit({ checks, sets: [...link, ...sets], deletes });
         // Refused where another request has just created one.
         if (written !== null) return code;
       }
@@ -83,10 +91,8 @@ export function createLinkCodes(
     async forAuthorization(link) {
       const code = newCode();
       const row: LinkRow = { kind: "authorize", ...link, expiresAt: link.issuedAt + lifetimeMs };
-      await committer.commit({
-        ...emptyWrite(),
-        sets: [{ key: linkKey(code), value: toBytes(row) }],
-      });
+      const sets = withExpiry(linkRows, { key: linkKey(code), value: toBytes(row) });
+      await committer.commit({ ...emptyWrite(), sets });
       return code;
     },
     async read(code) {
@@ -108,7 +114,8 @@ export function createLinkErasers({ kv, committer }: Pick<Deps, "kv" | "committe
       rewrite({ key, value }, { projectId, user }) {
         const row = value && fromBytes<LinkRow>(value);
         const isTheirs = row?.projectId === projectId && row.user === user;
-        return isTheirs ? { sets: [], deletes: [key] } : null;
+        if (!value || !isTheirs) return null;
+        return { sets: [], deletes: keysWithExpiry(linkRows, { key, value }) };
       },
     }),
     eraseRows({
@@ -116,32 +123,8 @@ export function createLinkErasers({ kv, committer }: Pick<Deps, "kv" | "committe
       kv,
       committer,
       prefix: ({ projectId, user }) => userLinkPrefix(projectId, user),
-      rewrite: ({ key }) => ({ sets: [], deletes: [key] }),
+      rewrite: ({ key, value }) =>
+        value && { sets: [], deletes: keysWithExpiry(userLinkRows, { key, value }) },
     }),
   ];
-}
-
-const rowsPerSweep = 500;
-
-/** Creates a sweep that deletes expired links, a bounded part at each call. */
-export function createLinkSweep(
-  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  const sweeps = [linksPrefix, userLinksPrefix].map((prefix) => {
-    let after: readonly (string | number)[] | null = null;
-    return async () => {
-      const rows = await listAfter(kv, prefix, { after, limit: rowsPerSweep });
-      after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
-      const now = clock.now();
-      const old = rows.filter(({ value }) =>
-        value && fromBytes<{ expiresAt: number }>(value).expiresAt <= now
-      );
-      if (old.length === 0) return;
-      // A user's row that was just renewed may go too: the next link is then another one.
-      await committer.commit({ ...emptyWrite(), deletes: old.map(({ key }) => key) });
-    };
-  });
-  return async () => {
-    for (const sweep of sweeps) await sweep();
-  };
 }

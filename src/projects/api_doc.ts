@@ -45,6 +45,7 @@ const project = {
   routes: {},
   responseCache: noResponseCache,
   requestLogDays: 30,
+  keepResponses: "on",
   brand: noBrand,
   alerts: noAlerts,
   userSource: "any",

@@ -200,6 +200,12 @@ const settings = {
   requestLogDays: z.int().min(0).max(365).meta({
     description: "How many days the log of requests is kept; 0: nothing is recorded.",
   }),
+  keepResponses: z.enum(["on", "off"]).meta({
+    description:
+      "Whether turns of `/v1/responses` are kept for 30 days where the upstream keeps none, so " +
+      "that `previous_response_id` works. `off`: no text of them is kept, and those that were are " +
+      "removed.",
+  }),
   billingEvents: z.boolean().meta({
     description: "Whether `balance.*` and `usage.*` events are sent.",
   }),
@@ -245,6 +251,7 @@ export const createProjectSchema = z.strictObject({
   allowedFields: settings.allowedFields.default([]),
   unknownFields: settings.unknownFields.default("refuse"),
   requestLogDays: settings.requestLogDays.default(30),
+  keepResponses: settings.keepResponses.default("on"),
   billingEvents: settings.billingEvents.default(true),
   messages: settings.messages.default({}),
   topUp: settings.topUp.prefault({}),
@@ -337,6 +344,7 @@ export interface Project extends
     | "routes"
     | "responseCache"
     | "requestLogDays"
+    | "keepResponses"
     | "brand"
     | "alerts"
     | "stripe"
@@ -352,6 +360,8 @@ export interface Project extends
   responseCache?: ResponseCacheSettings;
   /** Absent in rows of older versions. */
   requestLogDays?: number;
+  /** Absent in rows of older versions. */
+  keepResponses?: CreateProject["keepResponses"];
   /** Absent in rows of older versions. */
   brand?: ProjectBrand;
   /** Absent in rows of older versions. */

@@ -76,6 +76,7 @@ export function withAllSettings(project: Project): Project & Required<Pick<Proje
     routes: {},
     responseCache: noResponseCache,
     requestLogDays: 30,
+    keepResponses: "on",
     brand: noBrand,
     alerts: noAlerts,
     ...project,
@@ -87,6 +88,7 @@ type LaterSetting =
   | "routes"
   | "responseCache"
   | "requestLogDays"
+  | "keepResponses"
   | "brand"
   | "alerts";
 

@@ -3,10 +3,10 @@ import { errorFields } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
-import { type Eraser, eraseRows } from "../store/erase.ts";
-import { projectsPrefix, requestsKey, requestsPrefix } from "../store/keys.ts";
+import { type Eraser, eraseRows, requestIdAfterErasure } from "../store/erase.ts";
+import { requestsKey, requestsPrefix } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
-import { createRounds } from "../store/scan.ts";
+import { createProjectRounds } from "../store/project_rounds.ts";
 import { requestColumns, type RequestRecord, type StoredRequest, storeRequest } from "./record.ts";
 import { createRefusalFolds } from "./refusal_folds.ts";
 
@@ -124,6 +124,8 @@ export function createRequestLog(
 }
 
 const userColumn = requestColumns.indexOf("user");
+const idColumn = requestColumns.indexOf("id");
+const requestIdColumn = requestColumns.indexOf("requestId");
 
 /**
  * Replaces a user by the pseudonym in the log of requests. What waits to be written is written
@@ -141,9 +143,12 @@ export function createRequestEraser(
     rewrite({ key, value }, { user, pseudonym }) {
       const records = value && fromBytes<StoredRequest[]>(value);
       if (!records?.some((record) => record[userColumn] === user)) return null;
-      const renamed = records.map((record) =>
-        record[userColumn] === user ? record.with(userColumn, pseudonym) : record
-      );
+      const renamed = records.map((record) => {
+        if (record[userColumn] !== user) return record;
+        const [own, asked] = [record[idColumn], record[requestIdColumn]].map(String);
+        return record.with(userColumn, pseudonym)
+          .with(requestIdColumn, requestIdAfterErasure(asked ?? "", own ?? ""));
+      });
       return { sets: [{ key, value: toBytes(renamed) }], deletes: [] };
     },
   });
@@ -160,27 +165,26 @@ export function createRequestEraser(
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-const rowsPerSweep = 500;
+const rowsPerPart = 500;
+const sweepMs = 1_000;
 
-const projectsPerSweep = 50;
-
-/** Creates a sweep that deletes requests older than their project keeps them; bounded a call. */
+/** Creates a sweep that deletes requests older than their project keeps them, until it is late. */
 export function createRequestSweep(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  const rounds = createRounds(kv, projectsPrefix, projectsPerSweep);
-  return async () => {
-    for (const { value } of await rounds.next()) {
+  const eachProject = createProjectRounds({ kv, clock }, sweepMs);
+  return () =>
+    eachProject(async ({ value }) => {
       const project = value && fromBytes<Project>(value);
-      if (!project) continue;
+      if (!project) return false;
       const prefix = requestsPrefix(project.id);
       const since = clock.now() - requestDaysOf(project) * dayMs;
       const end = [...prefix, firstIdAt("rql", since)];
-      const rows = await kv.list({ prefix, end, limit: rowsPerSweep });
-      if (rows.length === 0) continue;
+      const rows = await kv.list({ prefix, end, limit: rowsPerPart });
+      if (rows.length === 0) return false;
       await committer.commit({ ...emptyWrite(), deletes: rows.map(({ key }) => key) });
-    }
-  };
+      return rows.length === rowsPerPart;
+    });
 }
 
 /** How many days a project keeps its requests; 0 for not at all. */

@@ -7,6 +7,7 @@ import { asStoreFault, emptyWrite, type Increment, type Key, type Kv, type Write
 import { type Budgets, createBudgets } from "./budgets.ts";
 import { createMarkedWrites, type MarkedOutcome } from "./marked_writes.ts";
 import { createPacer } from "./pacer.ts";
+import { pagesUnder } from "./scan.ts";
 import { added, createSums } from "./sums.ts";
 
 /** The result of a write: its version, or null when a check failed and nothing was written. */
@@ -21,9 +22,12 @@ export interface Committer {
   commit(write: Write): Promise<CommitResult>;
   /** Adds to a sum without a write of its own: it goes with the next write, or with `flush`. */
   count(addition: Increment): void;
-  /** Adds a row without a write of its own, likewise: for rows that no one may wait for. */
-  carry(row: CarriedRow): void;
-  /** How many rows are carried and not yet written. */
+  /**
+   * Adds rows without a write of their own, likewise: for rows that no one may wait for. Those of
+   * one call are written together.
+   */
+  carry(...rows: CarriedRow[]): void;
+  /** How many are carried and not yet written: the rows of one call count once. */
   carried(): number;
   /** Writes what is only counted or carried so far, if anything. Throws as `commit` does. */
   flush(): Promise<void>;
@@ -51,7 +55,7 @@ interface CommitterOptions {
 
 /** The most counted increments that go with one write, which reserves space for that many rows. */
 const ridingMax = 5;
-/** The most carried rows that go with one write. */
+/** The most that goes with one write of what is carried: calls, of one or two rows each. */
 const carriedMax = 4;
 /** How often the rest of a refused batch is sent together, before each member is sent alone. */
 const regroupsMax = 3;
@@ -70,7 +74,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   const { kv, clock, meter } = options;
   const queue: PendingWrite[] = [];
   const counted = new Map<string, Increment>();
-  const carried: CarriedRow[] = [];
+  const carried: CarriedRow[][] = [];
   const budgets = createBudgets(kv);
   /** The rows that writes under way change. */
   const underWay = new Map<string, number>();
@@ -175,14 +179,15 @@ export function createCommitter(options: CommitterOptions): Committer {
 
     return async (write) => {
       const riding = takeCounted();
-      const rows = carried.splice(0, carriedMax);
+      const taken = carried.splice(0, carriedMax);
+      const rows = taken.flat();
       const additions = [...write.additions ?? [], ...riding];
       if (additions.length === 0 && rows.length === 0) return await sendTimed(write);
       const { sets, committed } = sums.after(additions);
       // To count too little is better than to count twice; a row is the same however often.
       const putBack = (error?: unknown) => {
         if (!(error instanceof UnknownOutcome)) riding.forEach(count);
-        carried.unshift(...rows);
+        carried.unshift(...taken);
       };
       try {
         const outcome = await sendTimed({ ...write, sets: [...write.sets, ...sets, ...rows] });
@@ -240,7 +245,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   return {
     commit,
     count,
-    carry: (row) => void carried.push(row),
+    carry: (...rows) => void carried.push(rows),
     carried: () => carried.length,
     async flush() {
       while (counted.size > 0 || carried.length > 0) await commit(emptyWrite());
@@ -274,14 +279,14 @@ function refuseFailed({ write, members }: Batch, failed: readonly number[]): Pen
   });
 }
 
-const markersPerSweep = 200;
+const markersPerRead = 200;
 /** Far longer than any write can be under way: no marker is needed any more. */
 const markerLifetimeMs = 10 * 60 * 1000;
 
 /**
- * Removes commit markers that dead processes left behind; a bounded part at each call. A marker's
- * age is how long this process has seen it, by a clock that no one sets: removing one too early
- * would let a write that landed be reported as failed.
+ * Removes commit markers that dead processes left behind; each left at most a few. A marker's age
+ * is how long this process has seen it, by a clock that no one sets: removing one too early would
+ * let a write that landed be reported as failed.
  */
 export function createMarkerSweep(
   { kv, clock, metrics }: Pick<Deps, "clock" | "metrics"> & { kv: Kv },
@@ -289,16 +294,19 @@ export function createMarkerSweep(
   let seenSince = new Map<string, number>();
   return async () => {
     const now = clock.elapsed();
-    const rows = await kv.list({ prefix: commitMarkersPrefix, limit: markersPerSweep });
-    seenSince = new Map(rows.map(({ key }) => {
-      const id = String(key[1]);
-      return [id, seenSince.get(id) ?? now];
-    }));
-    const old = rows.filter(({ key }) =>
-      now - (seenSince.get(String(key[1])) ?? now) > markerLifetimeMs
-    );
-    if (old.length === 0) return;
-    await kv.atomic({ checks: [], sets: [], deletes: old.map(({ key }) => key) });
-    metrics.repairs.commit_marker.add(old.length);
+    const before = seenSince;
+    seenSince = new Map();
+    for await (const rows of pagesUnder(kv, commitMarkersPrefix, markersPerRead)) {
+      const old: Key[] = [];
+      for (const { key } of rows) {
+        const id = String(key[1]);
+        const since = before.get(id) ?? now;
+        if (now - since > markerLifetimeMs) old.push(key);
+        else seenSince.set(id, since);
+      }
+      if (old.length === 0) continue;
+      await kv.atomic({ checks: [], sets: [], deletes: old });
+      metrics.repairs.commit_marker.add(old.length);
+    }
   };
 }

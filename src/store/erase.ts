@@ -3,7 +3,8 @@ import type { Committer } from "./commit.ts";
 import { listAfter, readPlace, type ScanBudget } from "./scan.ts";
 import { z } from "zod";
 import type { ApiError } from "../base/errors.ts";
-import { isObject, type Json } from "../base/json.ts";
+import { isId } from "../base/ids.ts";
+import type { Json } from "../base/json.ts";
 
 /** A user to erase, and the name that replaces them. */
 export interface Erasure {
@@ -82,19 +83,12 @@ export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): 
   };
 }
 
-/** Returns JSON with the pseudonym in place of every string that equals the user's id. */
-function renamedUser(
-  value: Json,
-  { user, pseudonym }: Pick<Erasure, "user" | "pseudonym">,
-): Json {
-  if (value === user) return pseudonym;
-  if (Array.isArray(value)) return value.map((item) => renamedUser(item, { user, pseudonym }));
-  if (!isObject(value)) return value;
-  const entries = Object.entries(value);
-  return Object.fromEntries(entries.map(([name, inner]) => [
-    name,
-    renamedUser(inner, { user, pseudonym }),
-  ]));
+/**
+ * The id of a request under which an erased user's records keep it: ours. A caller's own id, which
+ * may name the user, is replaced.
+ */
+export function requestIdAfterErasure(requestId: string, own: string): string {
+  return isId("req", requestId) ? requestId : own;
 }
 
 /** Writes a row's replacement, if the row is still as it was read. */

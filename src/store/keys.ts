@@ -256,82 +256,6 @@ export const pendingPaymentsPrefix = (projectId: string, user: string): Key => [
 export const allPendingPaymentsPrefix: Key = ["pending_payment"];
 
 /**
- * A user's idempotency key of a chat, by a hash of the user's id: running, or its stored response.
- * Kept for 24 hours, then swept.
- */
-export const chatReplayKey = (projectId: string, key: string, userHash: string): Key => [
-  "chat_replay",
-  projectId,
-  key,
-  userHash,
-];
-/** The same, as versions that shared a key between a project's users wrote it. */
-export const sharedChatReplayKey = (projectId: string, key: string): Key => [
-  "chat_replay",
-  projectId,
-  key,
-];
-/** All idempotency keys of a project's chats. */
-export const chatReplaysPrefix = (projectId: string): Key => ["chat_replay", projectId];
-/** When a stored response expires, in ms -> what the sweep removes. Written and removed with it. */
-export const chatReplayDueKey = (dueMs: number, key: Key): Key => [
-  "chat_replay_due",
-  dueMs,
-  ...key.slice(1),
-];
-/** All expiry times of stored responses, in order of time. */
-export const chatReplayDuePrefix: Key = ["chat_replay_due"];
-
-/**
- * A response that a project's cache keeps, by whose it is (a hash of the user's id, or `all`) and a
- * hash of its request. Written with the charge of the call that it answered. Kept as long as the
- * project's settings say, then swept.
- */
-export const cachedResponseKey = (projectId: string, whose: string, requestHash: string): Key => [
-  "cached_response",
-  projectId,
-  whose,
-  requestHash,
-];
-/** All responses that a project's cache keeps. */
-export const cachedResponsesPrefix = (projectId: string): Key => ["cached_response", projectId];
-/** The responses that the caches of all projects keep. */
-export const allCachedResponsesPrefix: Key = ["cached_response"];
-
-/**
- * A response that an upstream keeps, or an item of one, by the upstream's id: whose it is, and how
- * many tokens it stands for. Written with its charge. Kept for 30 days, then swept.
- */
-export const keptIdKey = (projectId: string, id: string): Key => ["kept_id", projectId, id];
-/** All ids of all projects. */
-export const allKeptIdsPrefix: Key = ["kept_id"];
-/** All ids of one project. */
-export const keptIdsPrefix = (projectId: string): Key => ["kept_id", projectId];
-/**
- * One turn of a conversation, by its response: input and output, where the upstream keeps neither.
- * Written with its charge. Kept for 30 days, then swept.
- */
-export const keptTurnKey = (projectId: string, responseId: string): Key => [
-  "kept_turn",
-  projectId,
-  responseId,
-];
-/** All turns of all projects. */
-export const allKeptTurnsPrefix: Key = ["kept_turn"];
-/** All turns of one project. */
-export const keptTurnsPrefix = (projectId: string): Key => ["kept_turn", projectId];
-/** How much a user's turn stores, in order of time. Written and removed with the turn. */
-export const keptByUserKey = (
-  projectId: string,
-  user: string,
-  { expiresAt, response }: { expiresAt: number; response: string },
-): Key => ["kept_by_user", projectId, user, expiresAt, response];
-/** All of a user's turns, or of everybody's. */
-export const keptByUserPrefix = (...whose: [] | [projectId: string, user: string]): Key => [
-  "kept_by_user",
-  ...whose,
-];
-/**
  * A console session, by the SHA-256 of its cookie. Written at the sign-in; removed at the sign-out
  * or, once it has expired, by the sweep.
  */
@@ -403,6 +327,21 @@ export const processesPrefix: Key = ["process"];
 export const leaseKey = (name: string): Key => ["lease", name];
 /** All leases. */
 export const leasesPrefix: Key = ["lease"];
+
+/**
+ * When a row that is kept for a time ends, in ms since 1970, and which row: no value. `part` is one
+ * of a few, so that parts can be swept on their own. Written and removed with that row; what ended
+ * is removed by the sweep.
+ */
+export const expiryKey = (part: number, endsAt: number, key: Key): Key => [
+  ...expiryPrefix(part),
+  endsAt,
+  ...key,
+];
+/** All ends of one part, in order of time. */
+export const expiryPrefix = (part: number): Key => ["expiry", part];
+/** How often older rows without an end were looked for, and when last. Written by the sweep. */
+export const expiryIndexedKey: Key = ["expiry_indexed"];
 
 /** How far a copy from another store has come. Removed when it is complete. */
 export const copyKey: Key = ["copy"];

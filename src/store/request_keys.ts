@@ -1,4 +1,5 @@
-// Keys of what requests leave behind besides money: links, and the log. See `keys.ts`.
+// Keys of what requests leave behind besides money: links, the log, and kept responses. See
+// `keys.ts`.
 import type { Key } from "./kv.ts";
 
 /**
@@ -35,18 +36,19 @@ export const requestsKey = (projectId: string, rowId: string): Key => [
 export const requestsPrefix = (projectId: string): Key => ["requests", projectId];
 
 /**
- * When a user was refused for want of money. Written with other writes, at most once an hour;
- * deleted with the payment that follows, or by the sweep after an hour.
+ * When a user, by a hash of their id, was refused for want of money; 0.9.0 had the id itself.
+ * Written with other writes, at most once an hour; deleted with the payment that follows, or by the
+ * sweep after an hour.
  */
-export const paywalledKey = (projectId: string, user: string): Key => [
-  ...paywalledUserPrefix(projectId, user),
+export const paywalledKey = (projectId: string, userHash: string): Key => [
+  ...paywalledUserPrefix(projectId, userHash),
   "at",
 ];
 /** The same of one user. */
-export const paywalledUserPrefix = (projectId: string, user: string): Key => [
+export const paywalledUserPrefix = (projectId: string, userHash: string): Key => [
   "paywalled",
   projectId,
-  user,
+  userHash,
 ];
 /** All users who were refused. */
 export const paywalledPrefix: Key = ["paywalled"];
@@ -65,3 +67,74 @@ export const sentConfirmationsKey: Key = ["sent_confirmations"];
 export const userStatsKey = (projectId: string): Key => ["user_stats", projectId];
 /** Those of all projects. */
 export const userStatsPrefix: Key = ["user_stats"];
+
+/**
+ * A user's idempotency key of a chat, by a hash of the user's id: running, or its stored response.
+ * Kept for 24 hours, then swept.
+ */
+export const chatReplayKey = (projectId: string, key: string, userHash: string): Key => [
+  "chat_replay",
+  projectId,
+  key,
+  userHash,
+];
+/** The same, as versions that shared a key between a project's users wrote it. */
+export const sharedChatReplayKey = (projectId: string, key: string): Key => [
+  "chat_replay",
+  projectId,
+  key,
+];
+/** All idempotency keys of a project's chats. */
+export const chatReplaysPrefix = (projectId: string): Key => ["chat_replay", projectId];
+/** Where 0.9.0 wrote when a stored response expires: replaced by `expiryKey` at the first start. */
+export const oldReplayDuePrefix: Key = ["chat_replay_due"];
+/** All idempotency keys of all chats. */
+export const allChatReplaysPrefix: Key = ["chat_replay"];
+
+/**
+ * A response that a project's cache keeps, by whose it is (a hash of the user's id, or `all`) and a
+ * hash of its request. Written with the charge of the call that it answered. Kept as long as the
+ * project's settings say, then swept.
+ */
+export const cachedResponseKey = (projectId: string, whose: string, requestHash: string): Key => [
+  "cached_response",
+  projectId,
+  whose,
+  requestHash,
+];
+/** All responses that a project's cache keeps. */
+export const cachedResponsesPrefix = (projectId: string): Key => ["cached_response", projectId];
+/** The responses that the caches of all projects keep. */
+export const allCachedResponsesPrefix: Key = ["cached_response"];
+
+/**
+ * A response that an upstream keeps, or an item of one, by the upstream's id: whose it is, and how
+ * many tokens it stands for. Written with its charge. Kept for 30 days, then swept.
+ */
+export const keptIdKey = (projectId: string, id: string): Key => ["kept_id", projectId, id];
+/** All ids of all projects. */
+export const allKeptIdsPrefix: Key = ["kept_id"];
+/** All ids of one project. */
+export const keptIdsPrefix = (projectId: string): Key => ["kept_id", projectId];
+/**
+ * One turn of a conversation, by its response: input and output, where the upstream keeps neither.
+ * Written with its charge. Kept for 30 days, then swept.
+ */
+export const keptTurnKey = (projectId: string, responseId: string): Key => [
+  "kept_turn",
+  projectId,
+  responseId,
+];
+/** All turns of all projects. */
+export const allKeptTurnsPrefix: Key = ["kept_turn"];
+/** All turns of one project. */
+export const keptTurnsPrefix = (projectId: string): Key => ["kept_turn", projectId];
+/** How much a user's turn stores, in order of time. Written and removed with the turn. */
+export const keptByUserKey = (
+  projectId: string,
+  user: string,
+  { expiresAt, response }: { expiresAt: number; response: string },
+): Key => ["kept_by_user", projectId, user, expiresAt, response];
+/** All of a user's turns, or of a project's, or of everybody's. */
+export const keptByUserPrefix = (projectId?: string, user?: string): Key =>
+  ["kept_by_user", projectId, user].filter((part) => part !== undefined);

@@ -2,15 +2,9 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import { commitUnlessMoved, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
-import {
-  accountKey,
-  authorizationKey,
-  projectsPrefix,
-  topUsersKey,
-  topUsersPrefix,
-} from "../store/keys.ts";
+import { accountKey, authorizationKey, topUsersKey, topUsersPrefix } from "../store/keys.ts";
 import { emptyWrite, type Kv } from "../store/kv.ts";
-import { createRounds } from "../store/scan.ts";
+import { createProjectRounds } from "../store/project_rounds.ts";
 import { monthOf } from "../base/period.ts";
 
 /** Tracks who spends most, without reading every account. */
@@ -257,30 +251,38 @@ function periodsAt(now: number): string[] {
 }
 
 const keptDays = { d: 400, h: 100 } as const;
-const projectsPerSweep = 50;
-const rowsPerSweep = 200;
+const rowsPerPart = 200;
+const sweepMs = 1_000;
 
-/** Creates a sweep that deletes old rows of days and hours; bounded a call. */
+/** Creates a sweep that deletes old rows of days and hours, until it is late. */
 export function createTopUsersSweep(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  const rounds = createRounds(kv, projectsPrefix, projectsPerSweep);
-  return async () => {
-    for (const { key } of await rounds.next()) {
-      const prefix = topUsersPrefix(String(key[1]));
+  const eachProject = createProjectRounds({ kv, clock }, sweepMs);
+
+  /** Returns whether there may be more. */
+  async function removeOld(projectId: string, kind: string, days: number): Promise<boolean> {
+    const prefix = topUsersPrefix(projectId);
+    const end = new Date(clock.now() - days * dayMs).toISOString().slice(0, 10);
+    const rows = await kv.list({
+      prefix,
+      start: [...prefix, kind],
+      end: [...prefix, `${kind}${end}`],
+      limit: rowsPerPart,
+    });
+    if (rows.length === 0) return false;
+    await committer.commit({ ...emptyWrite(), deletes: rows.map((row) => row.key) });
+    return rows.length === rowsPerPart;
+  }
+
+  return () =>
+    eachProject(async ({ key }) => {
+      let hasMore = false;
       for (const [kind, days] of Object.entries(keptDays)) {
-        const end = new Date(clock.now() - days * dayMs).toISOString().slice(0, 10);
-        const rows = await kv.list({
-          prefix,
-          start: [...prefix, kind],
-          end: [...prefix, `${kind}${end}`],
-          limit: rowsPerSweep,
-        });
-        if (rows.length === 0) continue;
-        await committer.commit({ ...emptyWrite(), deletes: rows.map((row) => row.key) });
+        if (await removeOld(String(key[1]), kind, days)) hasMore = true;
       }
-    }
-  };
+      return hasMore;
+    });
 }
 
 function rename(ranked: readonly TopUser[], { user, pseudonym }: Erasure): TopUser[] {

@@ -2,7 +2,9 @@ import { errorFields } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { targetHealthPrefix } from "../store/keys.ts";
+import { commitUnlessMoved } from "../store/erase.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
+import { pagesUnder } from "../store/scan.ts";
 
 /** Until when one breaker is open, as the store has it for all processes. */
 export class SharedOpening {
@@ -34,7 +36,7 @@ export interface SharedOpenings {
    * was never read, for a short time; else null.
    */
   refresh(openings: readonly SharedOpening[]): Promise<void> | null;
-  /** Removes rows whose time has passed; a bounded part at each call. */
+  /** Removes rows whose time has passed. */
   sweep(): Promise<void>;
 }
 
@@ -42,7 +44,7 @@ const readEveryMs = 2_000;
 /** How long a call waits for the first read, in ms. */
 const firstReadMs = 250;
 const logEveryMs = 60_000;
-const rowsPerSweep = 200;
+const rowsPerRead = 200;
 
 /** Creates the sharing of one process. */
 export function createSharedOpenings(
@@ -119,14 +121,14 @@ export function createSharedOpenings(
     },
     async sweep() {
       const now = clock.now();
-      const rows = await kv.list({ prefix: targetHealthPrefix, limit: rowsPerSweep });
-      const past = rows.filter(({ value }) => value && fromBytes<number>(value) < now);
-      // A check for each: another process may just have opened it again.
-      await Promise.all(
-        past.map(({ key, version }) =>
-          committer.commit({ checks: [{ key, version }], sets: [], deletes: [key] })
-        ),
-      );
+      // At most one row for each target that is failing now.
+      for await (const rows of pagesUnder(kv, targetHealthPrefix, rowsPerRead)) {
+        const past = rows.filter(({ value }) => value && fromBytes<number>(value) < now);
+        // Another process may just have opened it again.
+        await Promise.all(
+          past.map((row) => commitUnlessMoved(committer, row, { sets: [], deletes: [row.key] })),
+        );
+      }
     },
   };
 }

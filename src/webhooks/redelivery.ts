@@ -9,6 +9,7 @@ import {
   redeliveryJobKey,
   redeliveryJobsPrefix,
 } from "../store/keys.ts";
+import { type ExpiringKind, withExpiry } from "../store/expiry.ts";
 import { emptyWrite, type Key, type Kv, type Write } from "../store/kv.ts";
 import { redelivered } from "./delivery.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -47,6 +48,16 @@ const deliveriesPerPart = 8;
 const partsPerSweep = 25;
 const jobsPerSweep = 500;
 const endedJobLifetimeMs = 7 * 24 * 60 * 60 * 1000;
+
+/** Redeliveries, which end some days after the last delivery was made pending. */
+export const redeliveryJobRows: ExpiringKind = {
+  prefix: redeliveryJobsPrefix,
+  endsAt(value) {
+    const { status, updatedAt } = fromBytes<RedeliveryJob>(value);
+    return status === "done" ? Date.parse(updatedAt) + endedJobLifetimeMs : Infinity;
+  },
+};
+
 /** Returns a delivery id of that time which sorts before all others of it. */
 const firstId = (ms: number) => firstIdAt("dly", ms);
 const lastId = (ms: number) => firstIdAt("dly", ms + 1);
@@ -94,22 +105,11 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
   let after: Key | null = null;
 
   async function sweep(): Promise<void> {
-    const now = clock.now();
     const { jobs, next } = await listJobs(kv, after, jobsPerSweep);
     after = next;
-    let worked = false;
-    for (const { value, version } of jobs) {
-      if (value.status === "done") {
-        if (now - Date.parse(value.updatedAt) < endedJobLifetimeMs) continue;
-        const write = emptyWrite();
-        removeJob(write, { value, version });
-        await committer.commit(write);
-        continue;
-      }
-      worked = true;
-      await goOn(value);
-    }
-    if (worked) await dispatcher.poll();
+    const running = jobs.filter(({ value }) => value.status !== "done");
+    for (const { value } of running) await goOn(value);
+    if (running.length > 0) await dispatcher.poll();
   }
 
   async function goOn({ projectId, id }: RedeliveryJob): Promise<void> {
@@ -213,16 +213,9 @@ async function listJobs(
   return { jobs, next: rows[limit]?.key ?? null };
 }
 
-/** Adds the end of a redelivery to the write. */
-function removeJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
-  const key = redeliveryJobKey(value.projectId, value.id);
-  write.checks.push({ key, version });
-  write.deletes.push(key);
-}
-
 /** Adds the redelivery to the write, checked against the version that was read. */
 function putJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
   const key = redeliveryJobKey(value.projectId, value.id);
   write.checks.push({ key, version });
-  write.sets.push({ key, value: toBytes(value) });
+  write.sets.push(...withExpiry(redeliveryJobRows, { key, value: toBytes(value) }));
 }

@@ -1,20 +1,12 @@
 import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
-import {
-  deliveryKey,
-  logKey,
-  logPrefix,
-  outboxKey,
-  outboxPrefix,
-  projectKey,
-  projectsPrefix,
-} from "../store/keys.ts";
-import { emptyWrite, type Key } from "../store/kv.ts";
+import { deliveryKey, logKey, logPrefix, outboxKey, outboxPrefix } from "../store/keys.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { createProjectRounds } from "../store/project_rounds.ts";
 import { filterName, removeDelivery } from "./delivery_rows.ts";
 import type { DeliveryStatus } from "./schema.ts";
 import { listEventsBefore, readDeliveries } from "./store.ts";
 
-const projectsPerSweep = 100;
 /**
  * How many rows are removed from one project before the next one, so that a busy project does not
  * delay the others.
@@ -37,7 +29,7 @@ const eventGraceMs = 8 * dayMs;
  */
 export function createTrim({ kv, committer, clock, config }: Deps): () => Promise<void> {
   const rowsPerPart = Math.min(partSize, kv.limits.checks - 2);
-  let after: Key | null = null;
+  const eachProject = createProjectRounds({ kv, clock }, sweepMs);
 
   /** Returns whether there may be more. */
   async function trimDeliveries(
@@ -79,26 +71,16 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
   }
 
   return async () => {
-    const start = after ? { start: after } : {};
-    const rows = await kv.list({ prefix: projectsPrefix, ...start, limit: projectsPerSweep + 1 });
-    after = rows[projectsPerSweep]?.key ?? null;
     const before = clock.now() - config.webhooks.retentionDays * dayMs;
     const eventsBefore = await firstKeptEvent(before - eventGraceMs);
-    const deadline = clock.elapsed() + sweepMs;
-    let busy = rows.slice(0, projectsPerSweep).map(({ key }) => String(key[1]));
-    while (busy.length > 0 && clock.elapsed() < deadline) {
-      const withMore: string[] = [];
-      for (const projectId of busy) {
-        const more = [
-          await trimDeliveries(projectId, "success", before),
-          await trimDeliveries(projectId, "error", before),
-          await trimEvents(projectId, eventsBefore),
-        ];
-        if (more.includes(true)) withMore.push(projectId);
-      }
-      busy = withMore;
-    }
-    const [unfinished] = busy;
-    if (unfinished !== undefined) after ??= projectKey(unfinished);
+    await eachProject(async ({ key }) => {
+      const projectId = String(key[1]);
+      const more = [
+        await trimDeliveries(projectId, "success", before),
+        await trimDeliveries(projectId, "error", before),
+        await trimEvents(projectId, eventsBefore),
+      ];
+      return more.includes(true);
+    });
   };
 }

@@ -4,6 +4,7 @@ import { holdingPrefix, leaseKey, processesPrefix } from "../../src/store/keys.t
 import { chatBody, chatPath } from "../support/books.ts";
 import { signedIn, textOf, Visitor } from "../support/console.ts";
 import { settle } from "../support/clock.ts";
+import { ada, forgetWholly, rowsNaming } from "../support/forget.ts";
 import { chunk, fedStream } from "../support/upstream.ts";
 import { deliver, logs, subscribe } from "../support/webhooks.ts";
 import { adminKey, createWorld, type World } from "../support/world.ts";
@@ -218,6 +219,52 @@ Deno.test("fleet: a process that dies is not counted after seconds, and its row 
   await two.clock.advance(60_000);
   await two.app.beat();
   assert.equal(await rows(), 1);
+});
+
+/** Erases a user while both processes, or only the first one, go on beating. */
+async function forgetBeating(fleet: Awaited<ReturnType<typeof fleetOfTwo>>, beating: World[]) {
+  let isDone = false;
+  const forgotten = forgetWholly(fleet.one, { forfeit: true }).finally(() => isDone = true);
+  while (!isDone) {
+    await fleet.one.clock.advance(500);
+    for (const world of beating) await world.app.beat();
+    await settle();
+  }
+  return await forgotten;
+}
+
+Deno.test("fleet: the row of a process that died names nobody once a user is erased, at once", async () => {
+  using fleet = await fleetOfTwo();
+  const { one, two, beat } = fleet;
+  await one.deposit(ada, "1");
+  const { stream, text } = await startAnswer(two, ada);
+  await beat();
+  const processes = async () =>
+    (await rowsNaming(one, ada)).filter((row) => row.startsWith('["process"'));
+  assert.equal((await processes()).length, 1);
+  // It dies after the response has ended, and before it told of that.
+  stream.send(chunk({}, "stop"));
+  stream.send("[DONE]");
+  stream.end();
+  await text;
+  const before = one.clock.now();
+  await forgetBeating(fleet, [one]);
+  assert.deepEqual(await rowsNaming(one, ada), []);
+  assert.ok(one.clock.now() - before < 10_000, `${one.clock.now() - before} ms`);
+});
+
+Deno.test("fleet: what processes tell of refused users names none of them", async () => {
+  const limits = { user: { requestsPerMinute: 3 } };
+  using fleet = await fleetOfTwo({ limits });
+  const { one, two, beat } = fleet;
+  await beat();
+  for (let n = 0; n < 5; n++) await ask(two, ada);
+  await beat();
+  assert.equal((await ask(one, ada)).status, 429, "it counts in every process");
+  const processes = (await rowsNaming(one, ada)).filter((row) => row.startsWith('["process"'));
+  assert.deepEqual(processes, []);
+  await forgetBeating(fleet, [one, two]);
+  assert.deepEqual(await rowsNaming(one, ada), []);
 });
 
 Deno.test("fleet: in a store of one process alone nothing is told and no lease is taken", async () => {

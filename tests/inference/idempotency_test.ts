@@ -3,14 +3,20 @@ import { chat, chatBody, chatStream, completionsPath, until, usageOf } from "../
 import { completion, helloStream } from "../support/upstream.ts";
 import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { allow, Device, pay, sharedWorld } from "../support/wallets.ts";
+import { encodeUtf8 } from "../../src/base/utf8.ts";
+import { createKeptTexts, keptHead } from "../../src/store/kept_texts.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
-import { adminKey, createWorld } from "../support/world.ts";
+import { storedRows } from "../support/books.ts";
+import { adminKey, createWorld, type World } from "../support/world.ts";
 
 // Loaded before the clock is moved, since loading takes real time.
 await loadTokenizer();
 
 const keyed = { headers: { "idempotency-key": "ask-1" } };
 const day = 24 * 60 * 60 * 1000;
+/** Idempotency keys of chats, and the rows that say when they end. */
+const rowsOf = async (world: World) =>
+  (await storedRows(world)).filter(({ key }) => key.includes("chat_replay"));
 const kept = ["x-service-activity-id", "x-service-cost", "x-service-balance", "content-type"];
 
 Deno.test("chat replay: the same key and body returns the first response again, for free", async () => {
@@ -94,15 +100,20 @@ Deno.test("chat replay: a response that an older version stored is replayed to i
   using world = await createWorld();
   for (const user of ["ada", "bob"]) await world.deposit(user, "1");
   const first = await chat(world, {}, keyed);
-  // As an older version kept it: without the user in its keys.
-  const { kv, committer } = world.deps;
-  const rows = await Promise.all(
-    ["chat_replay", "chat_replay_due"].map((name) => kv.list({ prefix: [name], limit: 10 })),
-  );
+  // As 0.9.0 kept it, and versions before it: as clear text, and without the user in its keys.
+  const { kv, committer, config, randomBytes } = world.deps;
+  const texts = createKeptTexts(config.secretsKeys, randomBytes);
   const write = emptyWrite();
-  for (const { key, value } of rows.flat()) {
+  for (const { key, value } of await rowsOf(world)) {
     write.deletes.push(key);
-    write.sets.push({ key: key.slice(0, -1), value: value ?? new Uint8Array() });
+    if (key[0] === "expiry" || !value) continue;
+    const head = keptHead<{ expiresAt: number }>(value);
+    const text = `${JSON.stringify(head)}\n${texts.textOf(key, value)}`;
+    const shared = key.slice(1, -1);
+    write.sets.push(
+      { key: ["chat_replay", ...shared], value: encodeUtf8(text) },
+      { key: ["chat_replay_due", head.expiresAt, ...shared], value: encodeUtf8("{}") },
+    );
   }
   await committer.commit(write);
   const again = await chat(world, {}, keyed);
@@ -114,9 +125,8 @@ Deno.test("chat replay: a response that an older version stored is replayed to i
   assert.equal(bob.response.headers.get("idempotent-replayed"), null);
   await world.clock.advance(day + 1_000);
   await world.app.sweep();
-  for (const name of ["chat_replay", "chat_replay_due"]) {
-    assert.deepEqual(await kv.list({ prefix: [name], limit: 10 }), [], name);
-  }
+  assert.deepEqual(await rowsOf(world), []);
+  assert.deepEqual(await kv.list({ prefix: ["chat_replay_due"], limit: 10 }), []);
 });
 
 Deno.test("chat replay: a repeated request waits for the response of the first one", async () => {
@@ -316,12 +326,7 @@ Deno.test("chat replay: a request that never completed leaves nothing behind aft
     return Response.json({}, { status: 500 });
   });
   await lost.call(completionsPath, { body: chatBody(), ...keyed });
-  const marks = async () =>
-    (await Promise.all(
-      ["chat_replay", "chat_replay_due"].map((name) =>
-        world.deps.kv.list({ prefix: [name], limit: 10 })
-      ),
-    )).flat().length;
+  const marks = async () => (await rowsOf(world)).length;
   await world.clock.advance(23 * 60 * 60 * 1000);
   await world.app.sweep();
   assert.equal(await marks(), 2);

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { toBytes } from "../../src/base/json.ts";
-import { createReversalSweep } from "../../src/payments/reversals.ts";
 import { allStripeReversalsPrefix, stripeReversalKey } from "../../src/store/keys.ts";
 import type { Key } from "../../src/store/kv.ts";
 import { createScriptedStore } from "../support/store.ts";
@@ -163,7 +162,6 @@ Deno.test("stripe: of very many changes that wait for a payment, each one that i
   const keep = (n: number, keptAt: number) =>
     put(world, stripeReversalKey("instance", `pi_${1_000 + n}`, "evt_1"), toBytes({ keptAt }));
   for (let n = 0; n < 250; n++) await keep(n, n < 120 ? world.clock.now() : 0);
-  const sweep = createReversalSweep(world.deps);
-  for (let n = 0; n < 3; n++) await sweep();
+  await world.app.sweep();
   assert.equal((await keysUnder(world, allStripeReversalsPrefix)).length, 120);
 });

@@ -47,6 +47,7 @@ Deno.test("projects: creating one returns its settings and a first key", async (
     routes: {},
     responseCache: noResponseCache,
     requestLogDays: 30,
+    keepResponses: "on",
     brand: noBrand,
     alerts: noAlerts,
     topUpUrl: null,
@@ -391,10 +392,8 @@ Deno.test("projects: settings that an older version accepted are read, and work"
   await world.clock.advance(2_000);
   const { body } = await admin(world, `/${world.projectId}`);
   assert.deepEqual([body.project.topUpUrl, body.project.topUp], [topUpUrl, old]);
-  const changed = await admin(world, `/${world.projectId}`, {
-    method: "PATCH",
-    body: { name: "New" },
-  });
+  const renaming = { method: "PATCH", body: { name: "New" } };
+  const changed = await admin(world, `/${world.projectId}`, renaming);
   assert.deepEqual([changed.status, changed.body.project.topUp], [200, old]);
   const link = await world.json("/v1/user/balance/topup?user=ada");
   assert.equal(link.body.url, topUpUrl);

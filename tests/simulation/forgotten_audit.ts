@@ -52,5 +52,6 @@ export class ForgottenAudit {
 
 /** Everything except the user, and what their app provided. */
 function bookedIn(entry: Entry): string {
-  return JSON.stringify({ ...entry, user: null, metadata: null, idempotencyKey: null });
+  const usage = entry.usage && { ...entry.usage, requestId: null };
+  return JSON.stringify({ ...entry, user: null, metadata: null, idempotencyKey: null, usage });
 }

@@ -14,7 +14,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 export const allTrimmedAfterMs = (retentionDays + 8 + 1) * dayMs;
 
 /** Records that are only kept for a time, by the first part of their keys. */
-const passing = ["delivery", "log", "event", "redelivery_job", "chat_replay", "chat_replay_due"];
+const passing = ["delivery", "log", "event", "redelivery_job", "chat_replay"];
 
 /**
  * Tracks the removal of deliveries and events: only old and ended ones, and in time all of them.

@@ -31,7 +31,7 @@ export async function storedRows(world: World): Promise<Row[]> {
 /** The store as text, to assert that nothing has changed in it. */
 export async function storeAsText(world: World): Promise<string> {
   const rows = await storedRows(world);
-  return asText(rows.filter(({ key }) => !linkRows.includes(String(key[0]))));
+  return asText(rows.filter((row) => !isOf(row, linkRows)));
 }
 
 /**
@@ -41,11 +41,16 @@ export async function storeAsText(world: World): Promise<string> {
 export async function moneyAsText(world: World): Promise<string> {
   const rows = await storedRows(world);
   const others = [...linkRows, "sum"];
-  return asText(rows.filter(({ key }) => !others.includes(String(key[0]))));
+  return asText(rows.filter((row) => !isOf(row, others)));
 }
 
 /** A link in a message is stored, and read by whoever opens it. */
 const linkRows = ["link", "user_link"];
+
+/** Whether a row is of one of these kinds, or says when one of them ends. */
+function isOf({ key }: Row, kinds: readonly string[]): boolean {
+  return kinds.includes(String(key[key[0] === "expiry" ? 3 : 0]));
+}
 
 function asText(rows: readonly Row[]): string {
   return rows.map(({ key, version }) => JSON.stringify([key, version])).join("\n");

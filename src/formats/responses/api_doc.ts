@@ -74,7 +74,10 @@ export const responsesApiDoc: EndpointDocs = callApiDoc(path, {
     "`X-Service-Removed-Tools` names them. `max_tool_calls` bounds the calls of the others.\n\n" +
     "These get 400: `background: true`, `prompt` and `context_management`, unless the project's " +
     "`allowedFields` allows them, and ids of files and containers. Conversations get 404. Ids of " +
-    "the paywall's messages may be sent back: they never reach the upstream.",
+    "the paywall's messages may be sent back: they never reach the upstream.\n\n" +
+    "Where the upstream keeps no responses, each turn is kept for 30 days, so that " +
+    '`previous_response_id` works: not with `store: false`, nor with `keepResponses: "off"` of the ' +
+    "project, whose responses say `store: false`.",
   body: {
     schema: responsesRequestSchema,
     examples: { whole: ask, streamed: { ...ask, stream: true } },
