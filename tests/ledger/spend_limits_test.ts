@@ -264,7 +264,7 @@ Deno.test("spend limits: an operator's charge takes nothing that a running call 
   await world.deposit("ada", "10");
   const answer = await begin(world);
   const refused = await operate(world, "/users/ada/charge", { body: { amount: "9" } });
-  assert.deepEqual([refused.body.success, refused.body.reason], [false, "insufficient_funds"]);
+  assert.deepEqual([refused.body.success, refused.body.reason], [false, "balance_held"]);
   const taken = await operate(world, "/users/ada/charge", { body: { amount: "2" } });
   assert.equal(taken.body.success, true);
   await answer.end(8);

@@ -8,7 +8,7 @@ Deno.test("health: the process reports that it is alive, without a key", async (
   using world = await createWorld();
   const { status, body } = await world.json("/healthz", { key: null });
   assert.equal(status, 200);
-  assert.deepEqual(body, { status: "ok", version });
+  assert.deepEqual(body, { status: "ok", service: "farebox", version });
 });
 
 Deno.test("health: it is ready when what it writes can be read, and leaves only one row behind", async () => {
