@@ -158,7 +158,7 @@ async function loadItems(
     if (read.has(response)) continue;
     read.add(response);
     const turn = await loadTurn(loading, response);
-    if (!turn) continue;
+    if (!turn) throw noLongerKept();
     bytes += turn.bytes;
     if (isTooLarge({ turns: 0, bytes })) throw tooLargeToContinue(reference, "conversation");
     for (const item of turn.output) {

@@ -160,7 +160,7 @@ for (const [what, noise] of Object.entries(refusals)) {
     }
     assert.deepEqual([...seen], [[status, 300]]);
     const written = await rowsOf(world) - before;
-    assert.ok(written < 200, `${written} rows and KiB`);
+    assert.ok(written < 240, `${written} rows and KiB`);
     const lines = world.logged.filter(({ event }) => event === "request");
     assert.ok(lines.length <= 10, `${lines.length} lines`);
     const folded = world.logged.filter(({ event }) => event === "requests_refused");

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { fromBytes, toBytes } from "../../../src/base/json.ts";
 import { keptConversationBytesMax, keptUserBytesMax } from "../../../src/base/limits.ts";
 import { keptIdKey, keptTurnKey } from "../../../src/store/keys.ts";
+import { createKeptTexts, keptHead } from "../../../src/store/kept_texts.ts";
 import { emptyWrite, type Key, type Kv, type Row } from "../../../src/store/kv.ts";
 import { listAfter } from "../../../src/store/scan.ts";
 import { completion } from "../../support/upstream.ts";
+import { put } from "../../support/verify.ts";
 import { type Body, createWorld, type World } from "../../support/world.ts";
 
 const path = "/v1/responses";
@@ -142,12 +144,14 @@ Deno.test("kept limits: an old conversation beyond them is not loaded whole", as
   using _ = world;
   const ids = await converse(world, 3);
   await makeOld(world, ids);
-  // A loop, as the longest conversation there can be.
-  await edit(
-    world,
-    keptTurnKey(world.projectId, ids[0] ?? ""),
-    (turn) => ({ ...turn, previous: ids[2] }),
-  );
+  // A loop, as the longest conversation there can be; as 0.9.0 wrote its turns.
+  const key = keptTurnKey(world.projectId, ids[0] ?? "");
+  const { value } = await world.deps.kv.get(key);
+  const texts = createKeptTexts(world.deps.config.secretsKeys, world.deps.randomBytes);
+  assert.ok(value);
+  const text = texts.textOf(key, value) ?? assert.fail();
+  const turn = { ...keptHead<Body>(value), ...JSON.parse(text), previous: ids[2] };
+  await put(world, key, toBytes(turn));
   read.turns = 0;
   const { status, body } = await ask(world, { previous_response_id: ids[2] });
   assert.equal(status, 400);
