@@ -78,6 +78,8 @@ export interface UpstreamRequest {
   body: string | Uint8Array<ArrayBuffer> | null;
   /** Ends the call, also while its body is read. */
   signal: AbortSignal;
+  /** For whom its server's name is looked up: see `Deps.resolve`. Absent: the operator. */
+  owner?: string;
   /**
    * Called with true when the request is about to be sent. Called with false when its server turns
    * out to have closed a kept connection before; the request is then sent again on a new one.
@@ -147,8 +149,11 @@ export interface Deps {
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   /** Sends a request to an upstream. */
   requestUpstream: RequestUpstream;
-  /** Resolves a host name to IP addresses. Throws when there are none. */
-  resolve(host: string): Promise<string[]>;
+  /**
+   * Resolves a host name to IP addresses. Throws when there are none. `owner` is the project for
+   * which it is done, or `operator`: each has a share of the lookups that run at once.
+   */
+  resolve(host: string, owner: string): Promise<string[]>;
   /**
    * Sends one webhook without following redirects. Throws `DeliveryError` when no complete response
    * arrives.

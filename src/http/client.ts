@@ -12,6 +12,8 @@ export interface ServerAddress {
   address?: string;
   port: number;
   secure: boolean;
+  /** For whom its name is looked up: a project; absent: the operator. */
+  owner?: string;
 }
 
 /**
@@ -147,7 +149,9 @@ export function createHttpClient(
         onSend?.(false);
       }
     }
-    const connection = new HttpConnection(await connect(server, signal, tunnel), idle);
+    const { owner } = request;
+    const to = owner === undefined ? server : { ...server, owner };
+    const connection = new HttpConnection(await connect(to, signal, tunnel), idle);
     onSend?.(true);
     return await connection.request(bytes, signal);
   };

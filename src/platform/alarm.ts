@@ -5,8 +5,8 @@ const grainMs = 1_000;
 const delayMaxMs = 7 * 24 * 60 * 60 * 1000;
 
 /**
- * An alarm on the store's queue: one message for each second in which something is due. A message
- * may be lost, doubled or late, and a store may have no queue: polls find the same work.
+ * An alarm on a queue of Deno KV: one message for each second in which something is due. A message
+ * may be lost, doubled or late, and a server may have no queue: polls find the same work.
  */
 export function createAlarm(kv: Deno.Kv, clock: Clock, log: Log): Alarm {
   const scheduled = new Set<number>();

@@ -1,4 +1,4 @@
-import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
 import process from "node:process";
 import { UnorderedBag } from "../base/unordered_bag.ts";
 import { withDeadline } from "../base/deadline.ts";
@@ -15,6 +15,7 @@ import { createJsonLines, createLog } from "./log.ts";
 import { createTextLines } from "./log_text.ts";
 import { openMailer } from "./mailer.ts";
 import { createWebhookSender } from "./webhook_sender.ts";
+import { createLookup } from "./lookup.ts";
 import { createResolve } from "./resolve.ts";
 import type { Store } from "./stores.ts";
 import { createCommitter } from "../store/commit.ts";
@@ -29,6 +30,7 @@ export async function createRealDeps(config: Config, store: Store): Promise<Deps
   const caCerts = await readExtraAuthorities(log);
   const meter = createMetrics();
   const tracing = createTracing();
+  const resolve = createResolve(createLookup(), realClock);
   return {
     config,
     kv,
@@ -41,11 +43,11 @@ export async function createRealDeps(config: Config, store: Store): Promise<Deps
     clock: realClock,
     id,
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
-    fetch: (url, init) => fetch(url, init),
-    requestUpstream: openHttpClient(tracing),
-    resolve: createResolve(lookUp, realClock),
+    fetch: fetchOnceResolved(resolve),
+    requestUpstream: openHttpClient(tracing, resolve),
+    resolve,
     sendWebhook: openWebhookSender(config, { tracing, caCerts }),
-    sendMail: openMailer(config),
+    sendMail: openMailer(config, resolve),
     alarm: store.openAlarm(realClock, log),
     takeSnapshot: store.takeSnapshot,
     log,
@@ -112,9 +114,10 @@ async function readExtraAuthorities(log: Log): Promise<string[]> {
 /**
  * Creates the client for upstreams, with the proxies that the environment names, and its own spans.
  */
-function openHttpClient(tracing: Tracing | null): RequestUpstream {
+function openHttpClient(tracing: Tracing | null, resolve: Deps["resolve"]): RequestUpstream {
   const findProxy = readProxies((name) => Deno.env.get(name)) ?? undefined;
-  const client = createHttpClient(createConnect(), realClock, findProxy);
+  const connect = createConnect([], { resolve, clock: realClock });
+  const client = createHttpClient(connect, realClock, findProxy);
   return tracing ? (request) => tracing.upstream(request, client) : client;
 }
 
@@ -145,10 +148,20 @@ function processFacts(): ProcessFacts {
   };
 }
 
-/** Uses the system's resolver, including its hosts file. */
-async function lookUp(host: string): Promise<string[]> {
-  const answers = await lookup(host, { all: true });
-  return answers.map(({ address }) => address);
+/**
+ * `fetch`, once the name has been resolved: it looks the name up again, on a thread that files and
+ * encryption need too, which must not hang.
+ */
+function fetchOnceResolved(resolve: Deps["resolve"]): Deps["fetch"] {
+  const findProxy = readProxies((name) => Deno.env.get(name));
+  return async (url, init) => {
+    const { hostname, protocol, port } = new URL(url);
+    const secure = protocol === "https:";
+    const server = { hostname, port: Number(port) || (secure ? 443 : 80), secure };
+    // A proxy looks the name up itself.
+    if (!findProxy?.(server) && isIP(hostname) === 0) await resolve(hostname, "operator");
+    return await fetch(url, init);
+  };
 }
 
 const realClock: Clock = {

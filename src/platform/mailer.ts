@@ -1,5 +1,6 @@
 import { type Config, isLoopback, type MailSettings } from "../config.ts";
-import type { Mail } from "../deps.ts";
+import { isIP } from "node:net";
+import type { Deps, Mail } from "../deps.ts";
 
 const connectMs = 10_000;
 const silenceMs = 15_000;
@@ -7,12 +8,15 @@ const silenceMs = 15_000;
 /** Returns how e-mail is sent; null where it is not set up. Nothing connects before the first. */
 export function openMailer(
   { mail: settings, baseUrl }: Pick<Config, "mail" | "baseUrl">,
+  resolve: Deps["resolve"],
 ): ((mail: Mail) => Promise<void>) | null {
   if (settings === null) return null;
   const ownHost = new URL(baseUrl).hostname;
   const transport = once(() => openTransport(settings, ownHost));
   return async ({ id, ...mail }) => {
-    const { from } = settings;
+    const { from, host } = settings;
+    // The library looks the name up again, on a thread that others need: it must not hang.
+    if (isIP(host) === 0) await resolve(host, "operator");
     const sending = (await transport()).sendMail({
       ...mail,
       to: [...mail.to],

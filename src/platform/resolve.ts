@@ -1,27 +1,37 @@
 import type { Clock } from "../base/clock.ts";
 import type { Deps } from "../deps.ts";
 
-/** How long a name's addresses are cached, in ms: a busy receiver is not looked up each time. */
+/** How long a name's addresses are cached, in ms: a busy server is not looked up each time. */
 const resolvedMs = 1_000;
+/** How long it is remembered that a name whose servers hang has no addresses. */
+const hungMs = 10_000;
 const knownMax = 10_000;
-// Concurrent lookups. Each takes one of 32 threads, which the store's files and everything else
-// need too. Names that were quick last time wait neither behind slow ones, nor behind unknown ones.
-const quickLookupsMax = 8;
-const newLookupsMax = 6;
-const slowLookupsMax = 4;
+// Concurrent lookups: each takes one of the 32 threads of the worker. Names that were quick last
+// time wait neither behind slow ones, nor behind unknown ones.
+const quickLookups = { all: 12, own: 12 };
+const newLookups = { all: 12, own: 3 };
+const slowLookups = { all: 6, own: 2 };
 const slowMs = 500;
 
-/** Resolves names by `lookup`, of which only a few run at once; the others wait. */
+interface KnownName {
+  until: number;
+  addresses: Promise<string[]>;
+}
+
+/**
+ * Resolves names by `lookup`, of which only a few run at once; the others wait. No owner, which is
+ * a project or the operator, takes more than a share of those that can hang.
+ */
 export function createResolve(
   lookup: (host: string) => Promise<string[]>,
   { elapsed }: Pick<Clock, "elapsed">,
 ): Deps["resolve"] {
-  const known = new Map<string, { until: number; addresses: Promise<string[]> }>();
+  const known = new Map<string, KnownName>();
   /** Whether each name was slow the last time. */
   const wasSlow = new Map<string, boolean>();
-  const quick = createTurns(quickLookupsMax);
-  const unknown = createTurns(newLookupsMax);
-  const slow = createTurns(slowLookupsMax);
+  const quick = createTurns(quickLookups);
+  const unknown = createTurns(newLookups);
+  const slow = createTurns(slowLookups);
 
   async function measured(host: string): Promise<string[]> {
     const begun = elapsed();
@@ -33,36 +43,67 @@ export function createResolve(
     }
   }
 
-  return (host) => {
+  return (host, owner) => {
     const found = known.get(host);
     if (found && elapsed() < found.until) return found.addresses;
     if (known.size >= knownMax) known.clear();
     const before = wasSlow.get(host);
     const turns = before === undefined ? unknown : before ? slow : quick;
-    const addresses = turns(() => measured(host));
+    const addresses = turns(owner, () => measured(host));
     // Concurrent calls share the same lookup.
     const entry = { until: Infinity, addresses };
     known.set(host, entry);
-    const ended = () => void (entry.until = elapsed() + resolvedMs);
-    addresses.then(ended, ended);
+    addresses.then(
+      () => void (entry.until = elapsed() + resolvedMs),
+      () => void (entry.until = elapsed() + (wasSlow.get(host) ? hungMs : resolvedMs)),
+    );
     return addresses;
   };
 }
 
-/** Runs a limited number of tasks at once; the rest wait for their turn. */
-function createTurns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
-    else running++;
+interface Turn {
+  owner: string;
+  begin: () => void;
+}
+
+/**
+ * Runs a limited number of tasks at once, `all` together and of one owner at most `own`; the rest
+ * wait for their turn.
+ */
+function createTurns(
+  most: { all: number; own: number },
+): <T>(owner: string, work: () => Promise<T>) => Promise<T> {
+  const waiting: Turn[] = [];
+  const running = new Map<string, number>();
+  let count = 0;
+
+  const mayBegin = ({ owner }: Pick<Turn, "owner">) =>
+    count < most.all && (running.get(owner) ?? 0) < most.own;
+
+  function take(owner: string): void {
+    count++;
+    running.set(owner, (running.get(owner) ?? 0) + 1);
+  }
+
+  function giveBack(owner: string): void {
+    count--;
+    const left = (running.get(owner) ?? 1) - 1;
+    if (left > 0) running.set(owner, left);
+    else running.delete(owner);
+    const at = waiting.findIndex(mayBegin);
+    const [next] = at < 0 ? [] : waiting.splice(at, 1);
+    if (!next) return;
+    take(next.owner);
+    next.begin();
+  }
+
+  return async (owner, work) => {
+    if (mayBegin({ owner })) take(owner);
+    else await new Promise<void>((begin) => waiting.push({ owner, begin }));
     try {
       return await work();
     } finally {
-      // Its slot goes to the next task, or is free.
-      const next = waiting.shift();
-      if (next) next();
-      else running--;
+      giveBack(owner);
     }
   };
 }

@@ -10,7 +10,10 @@ import { copyDatabase, removeLeftCopies } from "./snapshot.ts";
 /** The database of a process, as `KV_PATH` names it. */
 export interface Store {
   kv: Kv;
-  /** Its queue as a wake-up timer; one that never fires where the store has no queue. */
+  /**
+   * A queue as a wake-up timer: of the server's, or in memory beside a file. It never fires where
+   * there is none.
+   */
   openAlarm(clock: Clock, log: Log): Alarm;
   /** Copies the database while it is in use; null where it is not a file of this process. */
   takeSnapshot: (() => Promise<Snapshot>) | null;
@@ -44,10 +47,29 @@ async function openDenoKv({ kvPath, deploy }: StoreConfig): Promise<Store> {
   if (isFile) await removeLeftCopies(kvPath);
   const store = await openKv(kvPath);
   const isServer = deploy || /^https?:/i.test(kvPath);
+  if (isServer) return serverStore(store);
+  // Deno ends the process where the queue of a file meets a failing disk.
+  const queue = await Deno.openKv(":memory:");
+  const kv = denoKv(store, fileLimits);
   return {
-    kv: denoKv(store, isServer ? serverLimits : fileLimits),
-    openAlarm: (clock, log) => createAlarm(store, clock, log),
+    kv: {
+      ...kv,
+      close() {
+        kv.close();
+        queue.close();
+      },
+    },
+    openAlarm: (clock, log) => createAlarm(queue, clock, log),
     takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
+    warning: null,
+  };
+}
+
+function serverStore(store: Deno.Kv): Store {
+  return {
+    kv: denoKv(store, serverLimits),
+    openAlarm: (clock, log) => createAlarm(store, clock, log),
+    takeSnapshot: null,
     warning: null,
   };
 }

@@ -111,6 +111,7 @@ async function send(
         "x-request-id": id,
       },
       signal,
+      owner: upstream.owner,
       onSend,
     });
     return inflated(response, signal);

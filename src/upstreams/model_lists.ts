@@ -125,7 +125,9 @@ async function fetchModels(
       "accept-encoding": "identity",
     };
     const url = endpointUrl(upstream, upstream.modelsPath ?? "", null);
-    const sent = await upstream.request({ url, method: "GET", headers, signal, body: null });
+    const { owner } = upstream;
+    const request = { url, method: "GET", headers, signal, owner, body: null } as const;
+    const sent = await upstream.request(request);
     const response = inflated(sent, signal);
     const bytes = await readUpstreamBody(response.body, modelListBytesMax, signal);
     if (response.status !== 200) throw new Error(`upstream status ${response.status}`);

@@ -30,6 +30,8 @@ export interface Upstream extends DialectSource {
   /** Of Azure's dated API, where calls go to the deployment of the model's name; else null. */
   apiVersion: string | null;
   timeouts: NonNullable<UpstreamSettings["timeouts"]>;
+  /** The project that it belongs to, or `operator`. */
+  owner: string;
   request: RequestUpstream;
 }
 
@@ -93,7 +95,11 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     return known;
   }
 
-  function open(name: string, settings: UpstreamSettings, apiKey: Secret | null): Upstream {
+  function open(
+    name: string,
+    settings: UpstreamSettings,
+    { apiKey, owner }: Pick<Upstream, "apiKey" | "owner">,
+  ): Upstream {
     const prepared = providerNamed(settings.provider);
     const url = baseUrlOf(settings, prepared);
     const { headers = {}, modelsPath = unnamed.modelsPath } = prepared ?? {};
@@ -111,6 +117,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
       apiVersion: settings.apiVersion ?? null,
       timeouts: settings.timeouts ?? {},
       knownDialects: dialectsOf(url),
+      owner,
       request: deps.requestUpstream,
     };
   }
@@ -125,11 +132,12 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   async function openOfProject(projectId: string, name: string, settings: UpstreamSettings) {
     const { apiKey: sealed } = settings;
     const key = sealed && new Secret(await secrets.open(sealed, projectKey(projectId)));
-    return open(name, settings, key);
+    return open(name, settings, { apiKey: key, owner: projectId });
   }
   const ofInstance = new Map(
     Object.entries(instance.upstreams).map(([name, settings]) => {
-      const upstream = open(name, settings, ownMember(instance.apiKeys, name) ?? null);
+      const apiKey = ownMember(instance.apiKeys, name) ?? null;
+      const upstream = open(name, settings, { apiKey, owner: "operator" });
       return [name, { upstream, settings }];
     }),
   );
@@ -248,6 +256,7 @@ const unnamed = {
   modelsPath: "/models",
   apiVersion: null,
   timeouts: {},
+  owner: "operator",
 } as const;
 
 /** Where its endpoints are. A URL without a path gets the one that its provider documents. */

@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { badRequest } from "../base/errors.ts";
 import { withDeadline } from "../base/deadline.ts";
 import type { Clock } from "../base/clock.ts";
+import type { Deps } from "../deps.ts";
 import { type Cidr, createIsOpened, isPublic } from "./addresses.ts";
 
 /**
@@ -15,9 +16,12 @@ export interface Guard {
    * Throws 400, the same, when the name is unknown and when it resolves to an address that is
    * refused; and when its name servers do not answer in time.
    */
-  checkNow(url: URL): Promise<void>;
+  checkNow(url: URL, projectId: string): Promise<void>;
   /** Returns the addresses to connect to, or why there are none. Called at every attempt. */
-  vet(url: URL): Promise<{ addresses: string[] } | { refused: "dns_error" | "blocked_address" }>;
+  vet(
+    url: URL,
+    projectId: string,
+  ): Promise<{ addresses: string[] } | { refused: "dns_error" | "blocked_address" }>;
 }
 
 /** The longest URL of a subscription. */
@@ -68,7 +72,7 @@ interface GuardOptions {
   dev: boolean;
   /** The service's own URL: deliveries below it could loop forever. */
   baseUrl: string;
-  resolve(host: string): Promise<string[]>;
+  resolve: Deps["resolve"];
   clock: Pick<Clock, "after">;
 }
 
@@ -85,20 +89,21 @@ export function createGuard(options: GuardOptions): Guard {
       ? addresses.every((address) => isPublic(address) || isOpened(address))
       : addresses.every(isOpened);
 
-  async function addressesOf(url: URL): Promise<string[]> {
+  async function addressesOf(url: URL, projectId: string): Promise<string[]> {
     const host = hostOf(url);
-    return isIP(host) ? [host] : await resolve(url.hostname);
+    return isIP(host) ? [host] : await resolve(url.hostname, projectId);
   }
 
   /** Resolves a name; an unknown name has no addresses. */
-  function addressesInTime(url: URL): Promise<string[]> {
+  function addressesInTime(url: URL, projectId: string): Promise<string[]> {
     const late = () =>
       badRequest(
         "url",
         `'url' has the host '${url.hostname}', whose name servers did not answer within ` +
           `${lookupMs / 1000} seconds. Try again.`,
       );
-    return withDeadline(clock, addressesOf(url).catch((): string[] => []), { ms: lookupMs, late });
+    const found = addressesOf(url, projectId).catch((): string[] => []);
+    return withDeadline(clock, found, { ms: lookupMs, late });
   }
 
   return {
@@ -120,16 +125,16 @@ export function createGuard(options: GuardOptions): Guard {
       if (reason !== null && !couldBeOpened) throw refuse(reason);
       return url;
     },
-    async checkNow(url) {
-      const addresses = await addressesInTime(url);
+    async checkNow(url, projectId) {
+      const addresses = await addressesInTime(url, projectId);
       if (addresses.length > 0 && mayReach(url, addresses)) return;
       // The same for a name that is unknown: which names the private network has is not told.
       const reason = notForPublic(url) ??
         `has the host '${url.hostname}', which has no public address`;
       throw badRequest("url", `'url' ${reason}.`);
     },
-    async vet(url) {
-      const addresses = await addressesOf(url).catch((): string[] => []);
+    async vet(url, projectId) {
+      const addresses = await addressesOf(url, projectId).catch((): string[] => []);
       if (addresses.length === 0) return { refused: "dns_error" };
       return mayReach(url, addresses) ? { addresses } : { refused: "blocked_address" };
     },

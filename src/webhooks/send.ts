@@ -64,7 +64,10 @@ export async function send(
   const cancel = clock.after(timeoutMs, () => deadline.abort());
   try {
     const url = new URL(outgoing.subscription.url);
-    const vetted = await orAborted(guard.vet(url), deadline.signal);
+    const vetted = await orAborted(
+      guard.vet(url, outgoing.delivery.projectId),
+      deadline.signal,
+    );
     if ("refused" in vetted) return end(refused(vetted.refused));
     const answer = deps.sendWebhook({
       url,

@@ -152,7 +152,7 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
   return {
     async create(projectId, settings, by, alongside) {
       const url = guard.checkUrl(settings.url);
-      await guard.checkNow(url);
+      await guard.checkNow(url, projectId);
       const id = deps.id("sub");
       const secret = settings.secret ?? newSecret(deps.randomBytes(secretBytes));
       const { customHeaders } = settings;

@@ -25,14 +25,14 @@ function createNameServers() {
 const names = (kind: string, count: number) =>
   Array.from({ length: count }, (_, n) => `${kind}${n}.example.com`);
 
-Deno.test("resolve: no more than six new names are looked up at once; the others wait", async () => {
+Deno.test("resolve: no more than twelve new names are looked up at once; the others wait", async () => {
   const { asked, resolve, answer } = createNameServers();
   const hosts = names("a", 20);
-  const all = Promise.all(hosts.map(resolve));
+  const all = Promise.all(hosts.map((host) => resolve(host, host)));
   await settle();
-  assert.deepEqual(asked, hosts.slice(0, 6));
+  assert.deepEqual(asked, hosts.slice(0, 12));
   await answer("a3.example.com");
-  assert.deepEqual(asked, hosts.slice(0, 7));
+  assert.deepEqual(asked, hosts.slice(0, 13));
   for (let n = 0; n < 4; n++) await answer(...hosts);
   assert.deepEqual((await all).length, 20);
 });
@@ -40,53 +40,91 @@ Deno.test("resolve: no more than six new names are looked up at once; the others
 Deno.test("resolve: new names whose servers hang do not delay names that were quick before", async () => {
   const { clock, asked, resolve, answer } = createNameServers();
   const quick = names("quick", 20);
-  const first = Promise.all(quick.map(resolve));
+  const first = Promise.all(quick.map((host) => resolve(host, host)));
   for (let n = 0; n < 4; n++) await answer(...quick);
   await first;
   await clock.advance(2_000);
   const hanging = names("hanging", 50);
-  const never = Promise.allSettled(hanging.map(resolve));
+  const never = Promise.allSettled(hanging.map((host) => resolve(host, host)));
   await settle();
   asked.length = 0;
-  const again = Promise.all(quick.map(resolve));
+  const again = Promise.all(quick.map((host) => resolve(host, host)));
   await settle();
-  assert.deepEqual(asked, quick.slice(0, 8));
+  assert.deepEqual(asked, quick.slice(0, 12));
   for (let n = 0; n < 3; n++) await answer(...quick);
   assert.equal((await again).length, 20);
   for (let n = 0; n < 9; n++) await answer(...hanging);
   await never;
 });
 
-Deno.test("resolve: names that were slow use at most four slots, and leave the others theirs", async () => {
+Deno.test("resolve: names that were slow use at most six slots, and leave the others theirs", async () => {
   const { clock, asked, resolve, answer } = createNameServers();
-  const slow = names("slow", 6);
-  const first = Promise.all(slow.map(resolve));
+  const slow = names("slow", 9);
+  const first = Promise.all(slow.map((host) => resolve(host, host)));
   await clock.advance(5_000);
   await answer(...slow);
   await first;
   await clock.advance(2_000);
   asked.length = 0;
-  const again = Promise.all(slow.map(resolve));
+  const again = Promise.all(slow.map((host) => resolve(host, host)));
   const others = names("quick", 6);
-  const quick = Promise.all(others.map(resolve));
+  const quick = Promise.all(others.map((host) => resolve(host, host)));
   await settle();
-  assert.deepEqual(asked, [...slow.slice(0, 4), ...others]);
+  assert.deepEqual(asked, [...slow.slice(0, 6), ...others]);
   await answer(...others, ...slow);
   await answer(...slow);
   await Promise.all([again, quick]);
 });
 
+Deno.test("resolve: names of one project that hang leave the other projects theirs", async () => {
+  const { clock, asked, resolve, answer } = createNameServers();
+  const hanging = names("hanging", 40);
+  const never = Promise.allSettled(hanging.map((host) => resolve(host, "one")));
+  const others = names("other", 9);
+  const found = Promise.all(others.map((host, n) => resolve(host, `project ${n}`)));
+  await settle();
+  assert.deepEqual(asked, [...hanging.slice(0, 3), ...others]);
+  await answer(...others);
+  assert.equal((await found).length, 9);
+  for (let n = 0; n < 14; n++) {
+    await clock.advance(1_000);
+    await answer(...hanging);
+  }
+  await never;
+});
+
+Deno.test("resolve: a name whose servers hang is not asked for again for ten seconds", async () => {
+  const clock = createHandClock();
+  let asked = 0;
+  const resolve = createResolve(async () => {
+    asked++;
+    await clock.sleep(10_000);
+    throw new Error("no answer");
+  }, clock);
+  const look = () => resolve("hung.example.com", "one").catch(() => "none");
+  const first = Promise.all([look(), look()]);
+  await clock.advance(10_001);
+  assert.deepEqual(await first, ["none", "none"]);
+  await clock.advance(9_000);
+  assert.equal(await look(), "none");
+  assert.equal(asked, 1);
+  await clock.advance(2_000);
+  look();
+  assert.equal(asked, 2);
+  await clock.advance(10_001);
+});
+
 Deno.test("resolve: a name is looked up once for concurrent callers, and again a second later", async () => {
   const { clock, asked, resolve, answer } = createNameServers();
-  const waiting = [resolve("a.example.com")];
+  const waiting = [resolve("a.example.com", "a")];
   await clock.advance(3_000);
-  waiting.push(resolve("a.example.com"));
+  waiting.push(resolve("a.example.com", "a"));
   await answer("a.example.com");
-  waiting.push(resolve("a.example.com"));
+  waiting.push(resolve("a.example.com", "a"));
   await Promise.all(waiting);
   assert.equal(asked.length, 1);
   await clock.advance(1_001);
-  const later = resolve("a.example.com");
+  const later = resolve("a.example.com", "a");
   await answer("a.example.com");
   await later;
   assert.equal(asked.length, 2);

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { runFarebox } from "../support/command.ts";
-import { eventually, growFiles, makeFolder, startFarebox } from "../support/process.ts";
+import {
+  eventually,
+  type Farebox,
+  growFiles,
+  makeFolder,
+  startFarebox,
+} from "../support/process.ts";
 import { adminKey } from "../support/world.ts";
 
 // Only Linux lets one process remove another's limit.
@@ -54,3 +60,60 @@ Deno.test(
     assert.match(verified.printed, /Everything holds\.\n$/);
   },
 );
+
+Deno.test(
+  "full disk: the process lives on while a webhook's retry is due, and starts on a full disk",
+  { ignore },
+  async () => {
+    await using folder = await makeFolder();
+    const receiver = Deno.serve(
+      { hostname: "127.0.0.1", port: 0, onListen() {} },
+      () => new Response(null, { status: 503 }),
+    );
+    const options = {
+      folder: folder.path,
+      dev: true,
+      env: { ADMIN_KEY: adminKey, WEBHOOK_BACKOFF_BASE_MS: "1000" },
+      fileKiBMax: 1_000,
+    };
+    try {
+      await using farebox = await startFarebox(options);
+      const url = `http://127.0.0.1:${receiver.addr.port}/`;
+      const hook = { url, events: ["balance.*"] };
+      const made = await farebox.call("/v1/webhooks/subscriptions", { body: hook });
+      assert.equal(made.status, 201, await made.text());
+      await fillDisk(farebox);
+      await staysAlive(farebox, 6_000);
+      farebox.signal("SIGKILL");
+      await farebox.ended;
+      await using again = await startFarebox(options);
+      await fillDisk(again);
+      await staysAlive(again, 6_000);
+      await growFiles(again);
+      await eventually(async () => (await again.call("/readyz")).status === 200);
+    } finally {
+      await receiver.shutdown();
+    }
+  },
+);
+
+/** Deposits until the store takes nothing more. */
+async function fillDisk(farebox: Farebox): Promise<void> {
+  for (let n = 0; n < 5_000; n++) {
+    const body = { user: "ada", amount: "1", metadata: { note: "x".repeat(400) } };
+    const response = await farebox.call("/v1/user/balance/deposit", { body });
+    await response.body?.cancel();
+    if (response.status === 503) return;
+  }
+  assert.fail("the disk does not get full");
+}
+
+/** Fails unless the process answers all the time. */
+async function staysAlive(farebox: Farebox, ms: number): Promise<void> {
+  const until = performance.now() + ms;
+  while (performance.now() < until) {
+    const { status } = await farebox.call("/healthz");
+    assert.equal(status, 200);
+    await new Promise((done) => setTimeout(done, 200));
+  }
+}

@@ -3,7 +3,10 @@
 import { readConfig } from "../../src/config.ts";
 import { openMailer } from "../../src/platform/mailer.ts";
 
-const send = openMailer(readConfig(Deno.env.toObject(), { dev: true }));
+const send = openMailer(
+  readConfig(Deno.env.toObject(), { dev: true }),
+  () => Promise.resolve(["127.0.0.1"]),
+);
 try {
   await send?.({ id: "alr_1", to: ["ada@my.app"], subject: "x", text: "x", html: "<p>x</p>" });
 } catch (error) {

@@ -19,6 +19,7 @@ export function upstreamNamed(name: string, apiKey: string | null = null): Upstr
     modelsPath: "/models",
     apiVersion: null,
     timeouts: {},
+    owner: "operator",
     knownDialects: new Map(),
     request: () => Promise.reject(new Error("never asked")),
   };

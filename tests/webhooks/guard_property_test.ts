@@ -112,7 +112,7 @@ Deno.test("guard: no spelling of any IP address is taken for a host name", () =>
         // If one were accepted, it would still not be reached.
         const url = URL.parse(`https://${host}/`);
         if (!url || isPublic(dotted(value))) continue;
-        assert.deepEqual(await guard.vet(url), { refused: "blocked_address" }, host);
+        assert.deepEqual(await guard.vet(url, "pw_1"), { refused: "blocked_address" }, host);
       }
     }),
   ));
@@ -126,10 +126,10 @@ Deno.test("guard: one address of a name that is not public refuses them all", ()
         const guard = guardWith(addresses);
         const url = new URL("https://hooks.example.com/");
         const fine = addresses.every(isPublic);
-        const vetted = await guard.vet(url);
+        const vetted = await guard.vet(url, "pw_1");
         assert.deepEqual(vetted, fine ? { addresses } : { refused: "blocked_address" });
-        if (fine) await guard.checkNow(url);
-        else await assert.rejects(guard.checkNow(url), { status: 400 });
+        if (fine) await guard.checkNow(url, "pw_1");
+        else await assert.rejects(guard.checkNow(url, "pw_1"), { status: 400 });
       },
     ),
   ));

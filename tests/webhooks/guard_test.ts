@@ -221,18 +221,22 @@ Deno.test("guard: allowing a range allows no port and no private name of any oth
   for (const text of odd) {
     const url = guard.checkUrl(text);
     for (addresses of [["93.184.216.34"], ["10.1.2.3", "93.184.216.34"], ["10.2.2.3"]]) {
-      await assert.rejects(guard.checkNow(url), { status: 400, param: "url" }, text);
-      assert.deepEqual(await guard.vet(url), { refused: "blocked_address" }, text);
+      await assert.rejects(guard.checkNow(url, "pw_1"), { status: 400, param: "url" }, text);
+      assert.deepEqual(await guard.vet(url, "pw_1"), { refused: "blocked_address" }, text);
     }
     addresses = ["10.1.2.3", "10.1.9.9"];
-    await guard.checkNow(url);
-    assert.deepEqual(await guard.vet(url), { addresses }, text);
+    await guard.checkNow(url, "pw_1");
+    assert.deepEqual(await guard.vet(url, "pw_1"), { addresses }, text);
   }
   addresses = ["10.1.2.3", "93.184.216.34"];
-  assert.deepEqual(await guard.vet(guard.checkUrl("https://hooks.example.com/")), { addresses });
+  assert.deepEqual(await guard.vet(guard.checkUrl("https://hooks.example.com/"), "pw_1"), {
+    addresses,
+  });
   addresses = ["93.184.216.34"];
   const message = "'url' must use port 443 or 8443.";
-  await assert.rejects(guard.checkNow(new URL("https://hooks.example.com:22/")), { message });
+  await assert.rejects(guard.checkNow(new URL("https://hooks.example.com:22/"), "pw_1"), {
+    message,
+  });
 });
 
 Deno.test("guard: in development this machine may be reached, also without TLS", () => {
@@ -263,10 +267,10 @@ Deno.test("guard: addresses are resolved at every attempt", async () => {
     clock: createHandClock(),
   });
   const url = new URL("https://hooks.example.com/");
-  assert.deepEqual(await guard.vet(url), { addresses: ["93.184.216.34"] });
-  assert.deepEqual(await guard.vet(url), { refused: "blocked_address" });
-  assert.deepEqual(await guard.vet(url), { refused: "dns_error" });
-  assert.deepEqual(await guard.vet(url), { addresses: ["93.184.216.34"] });
+  assert.deepEqual(await guard.vet(url, "pw_1"), { addresses: ["93.184.216.34"] });
+  assert.deepEqual(await guard.vet(url, "pw_1"), { refused: "blocked_address" });
+  assert.deepEqual(await guard.vet(url, "pw_1"), { refused: "dns_error" });
+  assert.deepEqual(await guard.vet(url, "pw_1"), { addresses: ["93.184.216.34"] });
 });
 
 Deno.test("guard: a name whose servers do not respond within five seconds is refused at creation", async () => {
@@ -278,7 +282,7 @@ Deno.test("guard: a name whose servers do not respond within five seconds is ref
     resolve: () => new Promise(() => {}),
     clock,
   });
-  const checked = guard.checkNow(new URL("https://slow.example.com/"));
+  const checked = guard.checkNow(new URL("https://slow.example.com/"), "pw_1");
   const refused = assert.rejects(checked, { status: 400, param: "url", message: /5 seconds/ });
   assert.equal(clock.waiting, 1, "there is a deadline");
   await clock.advance(5_000);
