@@ -127,9 +127,15 @@ export async function checkedAnswer(
   // For other content the document states nothing more; a test may cut such a stream off.
   if (type !== "application/json" || headers.has("x-service-unparsed")) return response;
   const bytes = await response.bytes();
-  const fault = faultsOf(validator, JSON.parse(new TextDecoder().decode(bytes)));
+  const fault = faultsOf(validator, JSON.parse(await textOf(bytes, headers)));
   assert.equal(fault, "", `${what}: ${fault}`);
   return new Response(bytes, { status, headers });
+}
+
+async function textOf(bytes: Uint8Array<ArrayBuffer>, headers: Headers): Promise<string> {
+  if (headers.get("content-encoding") !== "gzip") return new TextDecoder().decode(bytes);
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return await new Response(plain).text();
 }
 
 /** Returns what is invalid in a delivery for the document's webhooks, or nothing. */
