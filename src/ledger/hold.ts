@@ -219,18 +219,19 @@ function applyHold<Q extends Quote>(
   requireHoldCapacity(tx);
   const { account, account: { balance }, withoutOwnHolds } = tx;
   const left = tx.budgets.left(budgets);
-  const within = (amount: Amount) => left === null ? amount : least(amount, left);
   const unbudgeted = {
     available: tx.spendable,
     balanceOnly: availableIn(account),
     withoutOwnHolds,
     balance,
   };
-  const quoted = quote({
-    ...unbudgeted,
-    available: within(tx.spendable),
-    withoutOwnHolds: within(withoutOwnHolds),
-  });
+  const quoted = quote(
+    left === null ? unbudgeted : {
+      ...unbudgeted,
+      available: least(unbudgeted.available, left),
+      withoutOwnHolds: least(withoutOwnHolds, left),
+    },
+  );
   if (quoted && "countTo" in quoted) return { value: { kind: "count", ...quoted } };
   if (!quoted || (quoted.reducedByHolds && patient)) {
     if (!quoted && left !== null && quote(unbudgeted)) throw tx.budgets.refusal(budgets);
