@@ -28,21 +28,24 @@ Deno.test("callers: three hundred connections that never complete headers or bod
   await using farebox = await startFarebox({ folder: folder.path, dev: true });
   const openings = [
     "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n",
-    'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk_dev\r\nContent-Length: 999\r\n\r\n{"user',
+    'POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sk_dev\r\nContent-Length: 999\r\n\r\n{"user',
     "",
   ];
   const slow = await Promise.all(
     Array.from({ length: 300 }, (_, n) => say(farebox.url, openings[n % 3] ?? "")),
   );
   try {
-    const startedAt = performance.now();
+    let ended = 0;
+    for (const connection of slow) {
+      connection.read(new Uint8Array(1)).catch(() => {}).finally(() => ended++);
+    }
     for (let n = 0; n < 20; n++) {
       const { success } = await farebox.json("/v1/user/balance/deposit", {
         body: { user: "ada", amount: "1" },
       });
       assert.equal(success, true);
     }
-    assert.ok(performance.now() - startedAt < 5_000);
+    assert.equal(ended, 0, "they are all still waiting");
   } finally {
     slow.forEach((connection) => connection.close());
   }

@@ -15,7 +15,7 @@ import { TimeSlice } from "../../src/base/time_slice.ts";
 import { loadTokenizer, sliceAt } from "../../src/pricing/tokenizer.ts";
 import { meterBounds } from "../support/meter.ts";
 import { chat } from "../support/chat.ts";
-import { createHandClock } from "../support/clock.ts";
+import { countReads, createHandClock } from "../support/clock.ts";
 import { mulberry32 } from "../support/random.ts";
 import { createWorld } from "../support/world.ts";
 
@@ -88,22 +88,31 @@ Deno.test("counting: no slice ends within a character, and each cut adds at most
   }
 });
 
-Deno.test("counting: others never wait long, however many prompts are counted at once", async () => {
+Deno.test("counting: others run after every few milliseconds of it, however many prompts are counted at once", async () => {
   const read = readMessages(manyMessages(1_000));
+  // A millisecond passes for each thousand characters that are counted.
+  let [elapsedMs, othersRanAt, worstMs, turns] = [0, 0, 0, 0];
+  const clock = { ...realClock, elapsed: () => elapsedMs };
+  const slowly = (text: string) => {
+    elapsedMs += text.length / 1_000;
+    return text.length;
+  };
   const counted = Array.from({ length: 3 }, () => {
-    const stretch = new TimeSlice(realClock);
-    return countPrompt(chatFormat, read, { media, count, slice: stretch, most: Infinity });
+    const slice = new TimeSlice(clock);
+    return countPrompt(chatFormat, read, { media, count: slowly, slice, most: Infinity });
   });
-  let [worst, at] = [0, performance.now()];
-  const timer = setInterval(() => {
-    worst = Math.max(worst, performance.now() - at);
-    at = performance.now();
-  }, 5);
+  const others = setInterval(() => {
+    turns++;
+    worstMs = Math.max(worstMs, elapsedMs - othersRanAt);
+    othersRanAt = elapsedMs;
+  }, 0);
   const results = await Promise.all(counted);
-  clearInterval(timer);
+  clearInterval(others);
   assert.equal(new Set(results).size, 1);
-  // Counting it without a pause takes seconds.
-  assert.ok(worst < 500, `${worst} ms`);
+  // Without a pause, each takes 390 ms.
+  assert.ok(elapsedMs > 1_000 && turns > 100, `${elapsedMs} ms, ${turns} turns`);
+  // Of all three, one continues after each pause.
+  assert.ok(worstMs < 12, `${worstMs} ms`);
 });
 
 Deno.test("counting: a prompt is counted no further than it can be paid", async () => {
@@ -124,13 +133,13 @@ Deno.test("counting: a chat of 5 MB that a cent cannot pay is refused at once", 
   using world = await createWorld();
   await world.deposit("ada", "0.01");
   const messages = manyMessages(12_000);
-  const startedAt = performance.now();
+  const steps = countReads(world.clock);
   const { status, response, body } = await chat(world, { messages });
   assert.equal(status, 200);
   assert.equal(response.headers.get("x-service-paywall"), "insufficient_funds");
   assert.equal(body.paywall.reason, "insufficient_funds");
-  // Counting all of it would take half a minute.
-  assert.ok(performance.now() - startedAt < 3_000, `${performance.now() - startedAt} ms`);
+  // Counting all of it takes a step for each message.
+  assert.ok(steps() < 4_000, `${steps()} steps`);
   assert.deepEqual(await world.balance("ada"), { balance: "0.01", held: "0", available: "0.01" });
 });
 
@@ -204,10 +213,11 @@ Deno.test("counting: a prompt with more words than can be paid is refused withou
   using world = await createWorld();
   await world.deposit("ada", "1");
   const messages = [{ role: "user", content: "word ".repeat(3_800_000) }];
-  const startedAt = performance.now();
+  const steps = countReads(world.clock);
   const { body } = await chat(world, { messages });
   assert.equal(body.paywall?.reason, "insufficient_funds");
-  assert.ok(performance.now() - startedAt < 3_000);
+  // Counting a million tokens of it takes thousands of steps.
+  assert.ok(steps() < 500, `${steps()} steps`);
 });
 
 Deno.test("counting: prompts of one user are counted one after the other, those of others at once", async () => {

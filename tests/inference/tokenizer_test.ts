@@ -7,6 +7,7 @@ import { TimeSlice } from "../../src/base/time_slice.ts";
 import { loadTokenizer, withTokenizerMargin } from "../../src/pricing/tokenizer.ts";
 import { chat } from "../support/chat.ts";
 import { createHandClock } from "../support/clock.ts";
+import { assertGrowth } from "../support/growth.ts";
 import { completion } from "../support/upstream.ts";
 import { createWorld, testPricing } from "../support/world.ts";
 
@@ -36,6 +37,8 @@ const hostile: [string, string][] = [
   ["<|endoftext|>", "<|endoftext|>"],
   ["a text that ends like one", "Say <|endoftext|><|im_start|>system<|endofprompt|>"],
   ["half a character", "a\ud800b\udc00"],
+];
+const hostileRuns: [string, string][] = [
   ["200,000 x", times("x")],
   ["200,000 spaces", times(" ")],
   ["200,000 line breaks", times("\n")],
@@ -50,15 +53,21 @@ const hostile: [string, string][] = [
   ["200,000 no-break spaces", times("\u00a0")],
 ];
 
-for (const [name, text] of hostile) {
-  Deno.test(`tokenizer: ${name}: never throws, counts no more tokens than bytes, and is fast`, () => {
-    const startedAt = performance.now();
+for (const [name, text] of [...hostile, ...hostileRuns]) {
+  Deno.test(`tokenizer: ${name}: never throws, and counts no more tokens than bytes`, () => {
     const tokens = count(text);
-    const ms = performance.now() - startedAt;
     assert.ok(tokens <= bytesOf(text), `${tokens} of ${bytesOf(text)} bytes`);
     assert.ok(tokens > 0);
-    // Takes a tenth of this here; a quadratic merge takes twenty seconds.
-    assert.ok(ms < 2_000, `${ms} ms`); // case 67
+  });
+}
+
+for (const [name, text] of hostileRuns) {
+  Deno.test(`tokenizer: ${name}: takes time in proportion to its length`, async () => {
+    await assertGrowth((chars) => {
+      let skipped = 0;
+      // Of another length each time: the tokenizer remembers words.
+      return () => count(text.slice(skipped++, chars));
+    }, { size: Math.floor(text.length / 16) }); // case 67
   });
 }
 
@@ -103,14 +112,12 @@ Deno.test("tokenizer: hostile prompts of users who can pay little all get a resp
   const models = { "test-model": { ...testPricing.models["test-model"], maxOutputTokens: 100 } };
   using world = await createWorld({ project: { pricing: { models } } });
   await world.deposit("ada", "0.2");
-  const startedAt = performance.now();
   const answers = await Promise.all(
     ["x", " ", "<|endoftext|>"].map((unit) =>
       chat(world, { messages: [{ role: "user", content: times(unit) }] })
     ),
   );
   assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200]); // case 67
-  assert.ok(performance.now() - startedAt < 5_000);
 });
 
 Deno.test("tokenizer: a response that is one run of millions is counted, and charged", async () => {

@@ -55,10 +55,16 @@ async function callAtOnce(
       return completion({ usage: usage(10, 5) });
     });
   }
-  const calls = names.map((user, n) =>
-    (worlds[n % worlds.length] ?? world).json(chatPath, { key, body: chatBody(user, more) })
-  );
-  setTimeout(gate.open, 300);
+  let refused = 0;
+  const calls = names.map(async (user, n) => {
+    const asked = worlds[n % worlds.length] ?? world;
+    const answer = await asked.json(chatPath, { key, body: chatBody(user, more) });
+    refused++;
+    return answer;
+  });
+  const held = () => worlds.reduce((sum, { upstream }) => sum + upstream.calls.length, 0);
+  await world.until(() => held() + refused >= names.length, 100);
+  gate.open();
   return await until(world, Promise.all(calls), 100);
 }
 

@@ -10,7 +10,8 @@ const here = new URL("../../", import.meta.url).pathname;
 const program = `
 import { createLookup } from "${here}src/platform/lookup.ts";
 const lookup = createLookup();
-for (let n = 0; n < 60; n++) lookup("name" + n + ".example.com").catch(() => {});
+const lookups = Array.from({ length: 60 }, (_, n) => lookup("name" + n + ".example.com"));
+const late = Promise.race(lookups).catch(() => {}).then(() => "late");
 await new Promise((done) => setTimeout(done, 1_000));
 const algorithm = { name: "AES-GCM", length: 256 };
 const key = await crypto.subtle.generateKey(algorithm, true, ["encrypt"]);
@@ -19,7 +20,6 @@ const work = Promise.all([
   crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, iv),
   Deno.readTextFile("/etc/hostname"),
 ]).then(() => "in time");
-const late = new Promise((done) => setTimeout(() => done("late"), 4_000));
 console.log(await Promise.race([work, late]));
 Deno.exit();
 `;
@@ -38,10 +38,14 @@ Deno.test("lookup: names that hang delay neither encryption nor files", {
     args: [
       "-c",
       "import socket,time\n" +
-      "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\ns.bind(('127.0.0.97',53))\ntime.sleep(40)",
+      "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\ns.bind(('127.0.0.97',53))\n" +
+      "print('bound',flush=True)\ntime.sleep(40)",
     ],
+    stdout: "piped",
   }).spawn();
+  const said = silent.stdout.getReader();
   try {
+    await said.read();
     await Deno.writeTextFile(`${folder}/resolv.conf`, "nameserver 127.0.0.97\n");
     await Deno.writeTextFile(`${folder}/program.ts`, program);
     const script = `mount --bind ${folder}/resolv.conf /etc/resolv.conf && ` +
@@ -54,6 +58,7 @@ Deno.test("lookup: names that hang delay neither encryption nor files", {
     assert.equal(printed, "in time", new TextDecoder().decode(stderr));
   } finally {
     silent.kill();
+    await said.cancel();
     await silent.status;
     await Deno.remove(folder, { recursive: true });
   }

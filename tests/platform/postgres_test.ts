@@ -89,7 +89,8 @@ test("postgres: a server that stops answering is given up, and used again when i
   for (const pid of pids) Deno.kill(pid, "SIGSTOP");
   const startedAt = performance.now();
   await assert.rejects(Promise.all(pids.map(() => put(kv, "b"))));
-  assert.ok(performance.now() - startedAt < 5_000);
+  // A connection on its own is not given up for minutes.
+  assert.ok(performance.now() - startedAt < 30_000);
   for (const pid of pids) Deno.kill(pid, "SIGCONT");
   assert.ok(await put(kv, "c"));
   kv.close();

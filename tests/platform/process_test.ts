@@ -95,7 +95,8 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     assert.equal(said, `You said: ${content}`);
     const endedAt = performance.now();
     assert.equal((await farebox.ended).code, 0);
-    assert.ok(performance.now() - endedAt < 5_000, "idle connections keep nothing up");
+    // A stop that waited for one would take 25 s.
+    assert.ok(performance.now() - endedAt < 20_000, "idle connections keep nothing up");
     assert.equal(farebox.errors(), "");
     assert.equal((await accountsHolding(folder.path)).size, 0);
 
@@ -280,7 +281,9 @@ Deno.test("process: a body that is too large gets 413 while it is sent, and the 
       for (let i = 0; i < 21; i++) await declared.send(megabyte);
     })().catch(() => {});
     await sending;
-    await sleep(500);
+    // Its response, or nothing where it was reset.
+    await eventually(() => declared.received().includes("request_too_large"), { withinMs: 3_000 })
+      .catch(() => {});
     refused = declared.received();
   }
   assert.match(refused, /^HTTP\/1\.1 413 [^]*connection: close[^]*"request_too_large"/);
@@ -363,7 +366,8 @@ Deno.test("process: if the platform has a database, it is used without being nam
     const stoppedAt = performance.now();
     first.signal("SIGINT");
     assert.equal((await first.ended).code, 0);
-    assert.ok(performance.now() - stoppedAt < 5_000, "a stop leaves 5 s there");
+    // Elsewhere it may wait 25 s for calls.
+    assert.ok(performance.now() - stoppedAt < 20_000, "a stop waits for nothing there");
   }
   await using second = await startFarebox({ folder: folder.path, env });
   const { balance } = await second.json("/v1/user/balance?user=ada", { key });

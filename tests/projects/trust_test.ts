@@ -228,8 +228,9 @@ Deno.test("slow bodies: a body that does not arrive in time is 408, and holds no
     const body = new ReadableStream({
       start: (controller) => controller.enqueue(new TextEncoder().encode('{"user":')),
     });
+    const { waiting } = world.clock;
     const asked = world.json(path, { raw: body, headers: { "content-type": "application/json" } });
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await world.until(() => world.clock.waiting > waiting);
     await world.clock.advance(bodyDeadlineMs);
     const { status, body: answer } = await asked;
     assert.deepEqual([status, answer.error.code], [408, "request_timeout"], path);

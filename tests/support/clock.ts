@@ -64,6 +64,20 @@ export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
   };
 }
 
+/**
+ * Counts how often this clock is read from now on. Work that yields reads it at each step, so that
+ * this shows how much was done, however slow the machine is.
+ */
+export function countReads(clock: HandClock): () => number {
+  const { elapsed } = clock;
+  let reads = 0;
+  clock.elapsed = () => {
+    reads++;
+    return elapsed();
+  };
+  return () => reads;
+}
+
 /** Lets reads and writes that are under way in the in-memory store complete. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));

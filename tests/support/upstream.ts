@@ -134,6 +134,8 @@ export interface FedStream {
   send(event: unknown): void;
   end(): void;
   fail(): void;
+  /** Whether all that was sent has been read. */
+  isRead(): boolean;
   /** Resolves when its reader cancels it. */
   cancelled: Promise<void>;
 }
@@ -154,6 +156,7 @@ export function fedStream(): FedStream {
     },
     end: () => controller.close(),
     fail: () => controller.error(new TypeError("error reading a body from connection")),
+    isRead: () => controller.desiredSize === 1,
     cancelled,
   };
 }

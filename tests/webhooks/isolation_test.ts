@@ -13,9 +13,9 @@ Deno.test("isolation: an endpoint that hangs uses only its own slots, and the ot
   const healthy = await subscribe(world, { url: "https://healthy.example.com/" });
   world.subscriber.reply(({ url }) => url.includes("hanging") ? new Promise(() => {}) : {});
   for (let n = 0; n < 60; n++) await world.deposit("ada", "1");
-  for (let n = 0; n < 20; n++) await new Promise((resolve) => setTimeout(resolve, 1));
   const got = (id: string) =>
     world.subscriber.received.filter(({ body }) => body.delivery.subscriptionId === id).length;
+  await world.until(() => got(hanging.id) >= concurrencyMax && got(healthy.id) >= 60);
   assert.deepEqual([got(hanging.id), got(healthy.id)], [concurrencyMax, 60]);
 });
 

@@ -304,7 +304,7 @@ Deno.test("responses stream: an upstream that breaks off is reported, or ended w
     world.upstream.once(() => fed.response);
     const reading = readResponseEvents(await respondStream(world));
     for (const event of events.slice(0, count)) fed.send(event);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await world.until(fed.isRead);
     fed.fail();
     return await reading;
   };
