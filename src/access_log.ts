@@ -1,15 +1,15 @@
 import { Bursts, projectBurst } from "./base/bursts.ts";
 import type { Deps, LogFields } from "./deps.ts";
 
-/** A request's line in the log. */
-export interface AccessLine {
+/** The line of a refused request in the log: there can be as many as anyone likes. */
+export interface RefusedLine {
   /** Who sent it: see `networkOf`. */
   sender: string;
   route: string;
   method: string;
   status: number;
-  /** Why it was refused, where it was: a code. Refused requests can be as many as anyone likes. */
-  refused: string | null;
+  /** Why it was refused: a code. */
+  refused: string;
   /** Whether an error of ours need not wake anybody: strangers can cause it. */
   isHarmless: boolean;
   fields: LogFields;
@@ -17,16 +17,18 @@ export interface AccessLine {
 
 /** The lines of requests in the log. */
 export interface AccessLog {
+  /** Writes the line of a request that was not refused. */
+  write(status: number, fields: LogFields): void;
   /**
-   * Writes a line. Of refused requests, after the tenth of a sender in a second, further ones are
+   * Writes the line of a refused request. After the tenth of a sender in a second, further ones are
    * one line a minute with their count (`requests_refused`).
    */
-  write(line: AccessLine): void;
+  writeRefused(line: RefusedLine): void;
   /** Writes what is only counted so far. */
   flush(): void;
 }
 
-type Folded = Pick<AccessLine, "sender" | "route" | "method" | "status" | "refused"> & {
+type Folded = Pick<RefusedLine, "sender" | "route" | "method" | "status" | "refused"> & {
   count: number;
 };
 
@@ -48,7 +50,7 @@ export function createAccessLog({ clock, log }: Pick<Deps, "clock" | "log">): Ac
     }
   }
 
-  function fold({ sender, route, method, status, refused }: AccessLine): void {
+  function fold({ sender, route, method, status, refused }: RefusedLine): void {
     const own = [sender, route, method, status, refused].join(" ");
     const isFull = folded.size >= foldedMax && !folded.has(own);
     const name = isFull ? ["", route, method, status, refused].join(" ") : own;
@@ -63,9 +65,10 @@ export function createAccessLog({ clock, log }: Pick<Deps, "clock" | "log">): Ac
   }
 
   return {
-    write(line) {
-      const { sender, status, refused, isHarmless, fields } = line;
-      if (refused !== null && !senders.isFirst(sender)) return fold(line);
+    write: (status, fields) => log(status >= 500 ? "error" : "info", "request", fields),
+    writeRefused(line) {
+      const { sender, status, isHarmless, fields } = line;
+      if (!senders.isFirst(sender)) return fold(line);
       const error = isHarmless ? "warn" : "error";
       log(status >= 500 ? error : "info", "request", fields);
     },

@@ -214,15 +214,17 @@ function createServe(deps: Deps, load: Load, accessLog: AccessLog) {
         const ms = Math.round(elapsedMs * 10) / 10;
         const address = served.probe ? null : addressOf(context);
         const refused = refusalOf(status, noted?.refused, fields?.code ?? noted?.code);
-        accessLog.write({
-          sender: refused === null ? "" : networkOf(address),
-          ...{ route, method, status, refused },
+        const client = address ?? undefined;
+        const line = { requestId, traceId, method, path, status, ms, client, ...noted, ...fields };
+        if (refused === null) return accessLog.write(status, line);
+        accessLog.writeRefused({
+          sender: networkOf(address),
+          route,
+          method,
+          status,
+          refused,
           isHarmless: refused === "overloaded" && group !== undefined,
-          fields: {
-            ...{ requestId, traceId, method, path, status, ms, client: address ?? undefined },
-            ...noted,
-            ...fields,
-          },
+          fields: line,
         });
       };
       if (isCounted) load.requests++;

@@ -57,27 +57,30 @@ export async function admitCall(
 ): Promise<Admission> {
   const { user, caller: { key, snapshot: { project } } } = read;
   const { rateLimiter } = services;
-  const call: RefusableCall = { ...read, ref: null };
+  const refused = (refusal: Refusal, ref: AccountRef | null = null): Admission => (
+    { kind: "refused", refusal, call: { ...read, ref } }
+  );
   // A user who was refused too often must not take from the key's limit, which others share.
   const exceeded = rateLimiter.exceededByRefusals(
     { projectId: project.id, user },
     userLimitsOf(project, user).requestsPerMinute,
   );
-  if (exceeded) return { ...rateLimited(exceeded), call };
+  if (exceeded) return refused(rateLimited(exceeded).refusal);
   let permit: Permit | null = null;
+  let ref: AccountRef | null = null;
   try {
     const acquired = rateLimiter.acquire(key.id, project.limits.key);
-    if ("limited" in acquired) return { ...rateLimited(acquired.limited), call };
+    if ("limited" in acquired) return refused(rateLimited(acquired.limited).refusal);
     permit = acquired;
     const found = await findTargetsOf(services, read);
-    call.ref = found.call.ref;
+    ref = found.call.ref;
     const decision = await admitWithPermit(services, found, { permit, previous });
     if (decision.kind !== "admitted") permit.release();
-    return decision.kind === "refused" ? { ...decision, call } : decision;
+    return decision.kind === "refused" ? refused(decision.refusal, ref) : decision;
   } catch (error) {
     permit?.release();
     if (!(error instanceof ApiError) || error.code !== "concurrency_limit") throw error;
-    return { kind: "refused", refusal: { reason: "concurrency_limit", error }, call };
+    return refused({ reason: "concurrency_limit", error }, ref);
   }
 }
 

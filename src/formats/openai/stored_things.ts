@@ -21,6 +21,8 @@ const otherFields = new Set(
     "model messages input system instructions prompt tools functions tool_choice function_call",
     "user metadata client_metadata response_format text output_config output_format stop",
     "guided_json json_schema structured_outputs documents reasoning thinking logit_bias",
+    "max_tokens max_completion_tokens max_output_tokens temperature top_p top_k n seed",
+    "presence_penalty frequency_penalty",
   ].join(" ").split(" "),
 );
 
