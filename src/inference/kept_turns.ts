@@ -119,7 +119,7 @@ export interface TurnsToLoad {
   items: readonly { reference: KeptReference; response: string }[];
 }
 
-/** Called with the length of each turn before it is read into memory. Throws 503. */
+/** Called with the bytes of memory that turns take, before they are read into it. Throws 503. */
 export type ReserveBytes = (bytes: number) => void;
 
 /** Bytes of memory that a stored byte takes: as text, and as values. */
@@ -138,11 +138,14 @@ interface Loading {
  */
 export async function loadTurns(
   loading: Loading,
-  { previous, items }: TurnsToLoad,
+  { previous, size: known, items }: TurnsToLoad,
 ): Promise<KeptItems & { size: HistorySize | null }> {
+  // All at once: of many conversations that are loaded turn by turn, none might get enough.
+  if (known) loading.reserve(known.bytes * memoryPerByte);
   const byId = await loadItems(loading, items);
   if (previous === null) return { history: [], historyBytes: 0, items: byId, size: null };
-  const { history, size } = await loadHistory(loading, previous);
+  const reserved = known ? { ...loading, reserve: () => {} } : loading;
+  const { history, size } = await loadHistory(reserved, previous);
   const whole = { ...size, tokens: 0, items: history.length };
   return { history, historyBytes: size.bytes, items: byId, size: whole };
 }
