@@ -335,21 +335,19 @@ export const createKeySchema = z.strictObject(apiKeyFields).refine(
 /** The settings of a new API key, validated. */
 export type CreateKey = z.output<typeof createKeySchema>;
 
+/** A setting that rows of older versions do not have. */
+export type LaterSetting =
+  | "upstreams"
+  | "routes"
+  | "responseCache"
+  | "requestLogDays"
+  | "keepResponses"
+  | "brand"
+  | "alerts";
+
 /** A project: its settings and prices. One row; its version changes with every change below it. */
-export interface Project extends
-  Omit<
-    CreateProject,
-    | "upstream"
-    | "upstreams"
-    | "routes"
-    | "responseCache"
-    | "requestLogDays"
-    | "keepResponses"
-    | "brand"
-    | "alerts"
-    | "stripe"
-    | "topUp"
-  > {
+export interface Project
+  extends Omit<CreateProject, LaterSetting | "upstream" | "stripe" | "topUp"> {
   id: string;
   upstream: UpstreamSettings | null;
   /** Absent in rows of older versions. */

@@ -4,7 +4,13 @@ import { noAlerts } from "./alerts_schema.ts";
 import { noBrand } from "./brand_schema.ts";
 import { noResponseCache } from "./response_cache_schema.ts";
 import { upstreamObject, type UpstreamSettings } from "./upstream_schema.ts";
-import { type ApiKey, apiKeyFields, createProjectSchema, type Project } from "./schema.ts";
+import {
+  type ApiKey,
+  apiKeyFields,
+  createProjectSchema,
+  type LaterSetting,
+  type Project,
+} from "./schema.ts";
 import { shownSecretSchema, showSecret } from "./stored_secret.ts";
 
 const upstreamView = upstreamObject.extend({ apiKey: shownSecretSchema });
@@ -82,15 +88,6 @@ export function withAllSettings(project: Project): Project & Required<Pick<Proje
     ...project,
   };
 }
-
-type LaterSetting =
-  | "upstreams"
-  | "routes"
-  | "responseCache"
-  | "requestLogDays"
-  | "keepResponses"
-  | "brand"
-  | "alerts";
 
 /**
  * Returns a project as an operator sees it. A change that sends any of its settings back changes
