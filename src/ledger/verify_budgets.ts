@@ -50,15 +50,20 @@ async function faultsOf(kv: Kv, { key, value }: Row, counts: ScanCounts): Promis
 /** What all calls hold of a budget. A call's hold changes in one write with the budget. */
 async function heldOf(kv: Kv, name: string, counts: ScanCounts): Promise<Amount> {
   let held = zero;
+  // A wallet has a row for each of its connections, on more than one page perhaps.
+  const seen = new Set<string>();
   for await (const rows of pagesUnder(kv, holdingPrefix, holdersPerRead)) {
     countRows(counts, "budgetHolders", rows.length);
-    const places = new Map(rows.flatMap(({ value }) => {
+    const places = rows.flatMap(({ value }) => {
       const ref = readOrNull(value, parseHoldIndexRow);
       if (!ref) return [];
       const { owner, name } = accountLocation(ref);
-      return [[`${owner}\0${name}`, accountKey(owner, name)] as const];
-    }));
-    for (const { value } of await kv.getMany([...places.values()])) {
+      const place = `${owner}\0${name}`;
+      if (seen.has(place)) return [];
+      seen.add(place);
+      return [accountKey(owner, name)];
+    });
+    for (const { value } of await kv.getMany(places)) {
       const account = readOrNull(value, parseStoredAccount);
       for (const { budgets } of account?.holds ?? []) {
         for (const [budget, amount] of budgets) {
