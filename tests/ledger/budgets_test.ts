@@ -3,7 +3,7 @@ import { toBytes } from "../../src/base/json.ts";
 import { encodeUtf8 } from "../../src/base/utf8.ts";
 import { formatAmount } from "../../src/base/money.ts";
 import { decodeBudget } from "../../src/store/budgets.ts";
-import { budgetKey, keySpendKey } from "../../src/store/keys.ts";
+import { budgetKey, holdingPrefix, keySpendKey } from "../../src/store/keys.ts";
 import { chatBody, chatPath, checkBooks, storedEntries } from "../support/books.ts";
 import { until } from "../support/chat.ts";
 import { createGate } from "../support/store.ts";
@@ -210,6 +210,20 @@ Deno.test("budgets: verify finds one that holds what no call holds", async () =>
   assert.deepEqual((await verify(world)).faults, [
     `budget ${id} of ${world.projectId} holds 0.02, but running calls hold 0.01`,
   ]);
+  await response.body?.cancel();
+});
+
+Deno.test("budgets: verify counts an account with rows on two pages of the hold index once", async () => {
+  using world = await createWorld({ project: { pricing: feeOnly } });
+  await world.deposit("ada", "1");
+  const { key } = await keyWithBudget(world, "0.05");
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const response = await world.call(chatPath, { key, body: chatBody("ada", { stream: true }) });
+  const [row] = await world.deps.kv.list({ prefix: holdingPrefix, limit: 1 });
+  assert.ok(row?.value);
+  for (let at = 0; at < 120; at++) await put(world, [...row.key, `connection${at}`], row.value);
+  assert.deepEqual((await verify(world)).faults.filter((fault) => fault.startsWith("budget")), []);
   await response.body?.cancel();
 });
 
