@@ -112,6 +112,11 @@ export function storeUnavailable(cause: unknown): ApiError {
   return new ApiError(503, { ...storeAway, cause });
 }
 
+/** Whether the store did not answer. */
+export function isStoreAway(error: unknown): boolean {
+  return error instanceof ApiError && error.code === storeAway.code;
+}
+
 /** 503, as `storeUnavailable`: a write may have landed, and nobody can tell. */
 export class UnknownOutcome extends ApiError {
   constructor(cause: unknown) {

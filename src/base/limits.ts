@@ -81,6 +81,8 @@ export const pageSizeDefault = 20;
 export const settingsStaleMs = 1_000;
 /** Deadline of one call to the store, in milliseconds. */
 export const storeDeadlineMs = 5_000;
+/** Deadline of a write: half a second is left to find out by its marker whether it has landed. */
+export const writeDeadlineMs = storeDeadlineMs - 500;
 /** Longest duration of one response, in milliseconds, also for a client that does not read. */
 export const answerLifetimeMs = 60 * 60 * 1000;
 /** How often running calls are checked, in milliseconds. */

@@ -1,4 +1,4 @@
-import { ApiError } from "../base/errors.ts";
+import { ApiError, isStoreAway } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { keyText } from "../store/batch.ts";
@@ -55,9 +55,11 @@ export function createAccountQueue(
     while (lane.waiting.length > 0) {
       if (cache.isContended(name)) await giveTurn(deps, lastWriteMs);
       const batch = takeBatch(lane.waiting, readsMax);
-      await settleBatch(name, lane.ref, batch).catch((error) =>
-        batch.forEach((waiting) => waiting.reject(error))
-      );
+      await settleBatch(name, lane.ref, batch).catch((error) => {
+        // A store that does not answer is not called again for those that wait.
+        const failed = isStoreAway(error) ? [...batch, ...lane.waiting.splice(0)] : batch;
+        failed.forEach((waiting) => waiting.reject(error));
+      });
     }
     lanes.delete(laneName);
   }

@@ -1,4 +1,4 @@
-import { driver, type Pool, type PoolClient, type Query } from "./postgres_driver.ts";
+import { driver, type PoolClient, type Query } from "./postgres_driver.ts";
 import { parsePostgres } from "../base/postgres_address.ts";
 import { decodeKey, encodeKey } from "../store/key_bytes.ts";
 import type { Key, Kv, KvLimits, ListOptions, Row } from "../store/kv.ts";
@@ -10,7 +10,9 @@ import {
   readRows,
   schemaNumber,
 } from "./postgres_sql.ts";
-import { createPostgresPool } from "./postgres_pool.ts";
+import { createPostgresPool, type PostgresPool, type Waits, withClient } from "./postgres_pool.ts";
+import { createPostgresCalls } from "./postgres_calls.ts";
+import { requireSessions } from "./postgres_pooler.ts";
 import {
   byteas,
   keyBuffer,
@@ -25,8 +27,6 @@ import {
 const limits: KvLimits = { checks: 500, readKeys: 200, inFlight: 4, isShared: true };
 const attemptsMax = 20;
 const retryMs = 10;
-/** Waits for a random time, of at most twice the given one in ms. */
-export type Pause = (aboutMs: number) => Promise<void>;
 
 /** A PostgreSQL database as a store. */
 export interface PostgresStore {
@@ -41,13 +41,14 @@ export interface PostgresStore {
  */
 export async function openPostgres(
   kvPath: string,
-  { password, pause }: { password: string | null; pause: Pause },
+  { password, waits }: { password: string | null; waits: Waits },
 ): Promise<PostgresStore> {
   const address = parsePostgres(kvPath);
-  const pool = createPostgresPool({ ...address, password: password ?? address.password });
+  const pool = createPostgresPool({ ...address, password: password ?? address.password }, waits);
   try {
+    await requireSessions(pool);
     await withClient(pool, migrate);
-    return { kv: postgresKv(pool, pause), warning: await withClient(pool, findRisk) };
+    return { kv: postgresKv(pool, waits), warning: await withClient(pool, findRisk) };
   } catch (error) {
     await pool.end();
     throw error;
@@ -56,18 +57,6 @@ export async function openPostgres(
 
 /** Any number that no other program takes for an advisory lock of this database. */
 const migrationLock = 4_627_351_802;
-
-async function withClient<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  try {
-    const value = await work(client);
-    client.release();
-    return value;
-  } catch (error) {
-    client.release(true);
-    throw error;
-  }
-}
 
 async function migrate(client: PoolClient): Promise<void> {
   if (await schemaOf(client) < schemaNumber) {
@@ -105,27 +94,14 @@ async function findRisk(client: PoolClient): Promise<string | null> {
     "can be lost when it crashes";
 }
 
-function postgresKv(pool: Pool, pause: Pause): Kv {
+function postgresKv(pool: PostgresPool, waits: Waits): Kv {
   let closed = false;
-
-  /** One call on a connection of its own, which is closed when it failed halfway. */
-  async function call(query: Query): Promise<(string | null)[][]> {
-    if (closed) throw new Error("The store is closed");
-    const client = await pool.connect();
-    try {
-      const { rows } = await client.query(query);
-      client.release();
-      return rows;
-    } catch (error) {
-      client.release(!isRejection(error));
-      throw error;
-    }
-  }
+  const { read, write: callOnce } = createPostgresCalls(pool, waits, () => closed);
 
   async function getMany(keys: readonly Key[]): Promise<Row[]> {
     const encoded = keys.map((key) => readable(key));
     const found = new Map<string, (string | null)[]>();
-    const rows = await call(prepared("farebox_read", readRows, [byteas(encoded)]));
+    const rows = await read(prepared("farebox_read", readRows, [byteas(encoded)]));
     for (const row of rows) found.set(readKey(row[0]), row);
     return keys.map((key, at) => {
       const row = found.get(encoded[at] ?? "");
@@ -136,7 +112,7 @@ function postgresKv(pool: Pool, pause: Pause): Kv {
   const atomicOrFailed: NonNullable<Kv["atomicOrFailed"]> = async (write) => {
     const { args, failing } = writeArguments(write);
     if (failing.length > 0) return failing;
-    const [row] = await again(() => call(prepared("farebox_write", callWrite, args)), pause);
+    const [row] = await again(() => callOnce(prepared("farebox_write", callWrite, args)), waits);
     const [version, failed] = row ?? [];
     if (version) return versionOf(version);
     const keys = new Set(failed ? readByteas(failed) : []);
@@ -157,7 +133,7 @@ function postgresKv(pool: Pool, pause: Pause): Kv {
       const name = reverse ? "farebox_list_down" : "farebox_list_up";
       const text = listRows(reverse ? "DESC" : "ASC");
       const values = [keyBuffer(from), keyBuffer(until), String(limit)];
-      return (await call(prepared(name, text, values))).map((row) => rowOf(row));
+      return (await read(prepared(name, text, values))).map((row) => rowOf(row));
     },
     async atomic(write) {
       const outcome = await atomicOrFailed(write);
@@ -171,7 +147,7 @@ function postgresKv(pool: Pool, pause: Pause): Kv {
 }
 
 /** Runs a call again that the server gave up in favour of another one. */
-async function again<T>(call: () => Promise<T>, pause: Pause): Promise<T> {
+async function again<T>(call: () => Promise<T>, { pause }: Waits): Promise<T> {
   for (let attempt = 1;; attempt++) {
     try {
       return await call();
@@ -186,14 +162,6 @@ async function again<T>(call: () => Promise<T>, pause: Pause): Promise<T> {
 function isContention(error: unknown): boolean {
   return error instanceof driver.DatabaseError &&
     ["40001", "40P01", "23505"].includes(error.code ?? "");
-}
-
-/**
- * Whether the server refused the statement and can go on with the connection. A server that shuts
- * down, or has become a standby, cannot.
- */
-function isRejection(error: unknown): boolean {
-  return error instanceof driver.DatabaseError && !/^(57P|08|25006)/.test(error.code ?? "");
 }
 
 // The driver leaves values as they are: rows are bytes.

@@ -11,6 +11,8 @@ export interface Query {
   rowMode: "array";
   /** Values arrive as text, and are left as they are. */
   types: { getTypeParser(): (value: string) => unknown };
+  /** How long it may take, in ms, instead of the time that all have. */
+  query_timeout?: number;
 }
 
 /** What a connection needs to know; the driver has more options. */
@@ -31,6 +33,9 @@ export interface Client {
 
 /** A connection of a pool, to be given back; with true, to be closed. */
 export interface PoolClient extends Client {
+  connection: { stream: { destroy(): void } };
+  /** The process id of the server's side. */
+  processID: number;
   release(close?: boolean): void;
 }
 

@@ -33,7 +33,8 @@ async function openServer({ kvPath, kvPassword }: StoreConfig): Promise<Store> {
   const { openPostgres } = await import("./postgres.ts");
   try {
     const password = kvPassword?.reveal() ?? null;
-    const { kv, warning } = await openPostgres(kvPath, { password, pause });
+    const waits = { pause, elapsed: () => performance.now() };
+    const { kv, warning } = await openPostgres(kvPath, { password, waits });
     // The polls of the dispatcher find what is due.
     const openAlarm = () => ({ schedule() {}, onWake() {} });
     return { kv, openAlarm, takeSnapshot: null, warning };

@@ -1,4 +1,6 @@
-import { ApiError, UnknownOutcome } from "../base/errors.ts";
+import { withDeadline } from "../base/deadline.ts";
+import { ApiError, storeUnavailable, UnknownOutcome } from "../base/errors.ts";
+import { storeDeadlineMs } from "../base/limits.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Deps } from "../deps.ts";
 import { type Batch, keyText, openBatch, type PendingWrite, touchedBy } from "./batch.ts";
@@ -60,8 +62,11 @@ const carriedMax = 4;
 /** How often the rest of a refused batch is sent together, before each member is sent alone. */
 const regroupsMax = 3;
 
-/** Sends one atomic write after another, with the sums that they add to. */
-type Sender = (write: Write) => Promise<MarkedOutcome>;
+/**
+ * Sends one atomic write after another, with the sums that they add to. After the time `until`, by
+ * the clock's `elapsed`, nothing is sent, and nobody waits for what was.
+ */
+type Sender = (write: Write, until: number) => Promise<MarkedOutcome>;
 
 /**
  * The group commit. What arrives while an atomic write is under way goes into the next: an idle
@@ -102,25 +107,30 @@ export function createCommitter(options: CommitterOptions): Committer {
 
   async function commitBatch(first: Batch, send: Sender): Promise<void> {
     let batch = first;
+    const until = clock.elapsed() + storeDeadlineMs;
     for (let sent = 0; sent < regroupsMax; sent++) {
       meter.commitWrites.observe(batch.members.length);
-      const withBudgets = batch.write.budgets ? await sendWithBudgets(batch, send) : null;
-      const outcome = withBudgets?.outcome ?? await send(batch.write).catch(asFailure);
+      const withBudgets = batch.write.budgets
+        ? await sendWithBudgets(batch, { send, until })
+        : null;
+      const outcome = withBudgets?.outcome ?? await send(batch.write, until).catch(asFailure);
       const { members } = batch = withBudgets?.batch ?? batch;
       if (typeof outcome === "string") return members.forEach(({ resolve }) => resolve(outcome));
-      if ("error" in outcome) return await afterError(members, { send, error: outcome.error });
+      if ("error" in outcome) {
+        return await afterError(members, { send, until, error: outcome.error });
+      }
       const left = members.length === 1 ? refuseAll(members) : refuseFailed(batch, outcome);
       if (left.length === 0) return;
       meter.retried.add(left.length);
       batch = openBatch([...left], kv.limits.checks);
     }
-    await sendSingly(batch.members, send);
+    await sendSingly(batch.members, { send, until });
   }
 
   /** Sends a batch with its budgets. Members that a budget refuses are told so, and leave it. */
   async function sendWithBudgets(
     whole: Batch,
-    send: Sender,
+    { send, until }: Sending,
   ): Promise<{ batch: Batch; outcome: MarkedOutcome | Failure }> {
     const folded = await budgets.fold(whole.members).catch(asFailure);
     if ("error" in folded) return { batch: whole, outcome: folded };
@@ -130,7 +140,7 @@ export function createCommitter(options: CommitterOptions): Committer {
     if (allowed.length === 0) return { batch, outcome: [] };
     const checks = [...batch.write.checks, ...folded.checks];
     const sets = [...batch.write.sets, ...folded.sets];
-    const outcome = await send({ ...batch.write, checks, sets }).catch(asFailure);
+    const outcome = await send({ ...batch.write, checks, sets }, until).catch(asFailure);
     if (typeof outcome === "string") folded.landed(outcome);
     else folded.abandon();
     return { batch, outcome };
@@ -138,23 +148,29 @@ export function createCommitter(options: CommitterOptions): Committer {
 
   async function afterError(
     members: PendingWrite[],
-    { send, error }: { send: Sender; error: unknown },
+    { error, ...sending }: Sending & { error: unknown },
   ): Promise<void> {
-    // A store that does not answer is not called again for each member.
-    if (members.length === 1 || error instanceof ApiError) {
-      return members.forEach(({ reject }) => reject(asStoreFault(error)));
-    }
-    await sendSingly(members, send);
+    if (error instanceof ApiError) return rejectAll(members, error);
+    // It has not landed, and the store answers again.
+    await sendSingly(members, sending);
   }
 
-  async function sendSingly(members: PendingWrite[], send: Sender): Promise<void> {
-    for (const member of members) {
+  /** A store that does not answer is not called again for each write that waits. */
+  function rejectAll(members: readonly PendingWrite[], error: ApiError): void {
+    for (const { reject } of members) reject(error);
+    for (const { reject } of queue.splice(0)) reject(storeUnavailable(notSent));
+  }
+
+  async function sendSingly(members: PendingWrite[], sending: Sending): Promise<void> {
+    for (const [at, member] of members.entries()) {
       meter.retried.add();
       const alone = openBatch([member], kv.limits.checks);
-      const { outcome } = await sendWithBudgets(alone, send);
+      const { outcome } = await sendWithBudgets(alone, sending);
       if (typeof outcome === "string") member.resolve(outcome);
-      else if ("error" in outcome) member.reject(asStoreFault(outcome.error));
-      else member.resolve(null);
+      else if (!("error" in outcome)) member.resolve(null);
+      else if (outcome.error instanceof ApiError) {
+        return rejectAll(members.slice(at), outcome.error);
+      } else member.reject(asStoreFault(outcome.error));
     }
   }
 
@@ -163,10 +179,14 @@ export function createCommitter(options: CommitterOptions): Committer {
     const sendMarked = createMarkedWrites({ kv, newBatchId, markers: meter.markers });
     const sums = createSums(newBatchId);
 
-    async function sendTimed(write: Write): Promise<MarkedOutcome> {
+    async function sendTimed(write: Write, until: number): Promise<MarkedOutcome> {
       const startedAt = clock.elapsed();
+      if (startedAt >= until) throw storeUnavailable(notSent);
       try {
-        const outcome = await sendMarked(write);
+        const outcome = await withDeadline(clock, sendMarked(write), {
+          ms: until - startedAt,
+          late,
+        });
         meter.commits[typeof outcome === "string" ? "landed" : "refused"].add();
         return outcome;
       } catch (error) {
@@ -177,12 +197,12 @@ export function createCommitter(options: CommitterOptions): Committer {
       }
     }
 
-    return async (write) => {
+    return async (write, until) => {
       const riding = takeCounted();
       const taken = carried.splice(0, carriedMax);
       const rows = taken.flat();
       const additions = [...write.additions ?? [], ...riding];
-      if (additions.length === 0 && rows.length === 0) return await sendTimed(write);
+      if (additions.length === 0 && rows.length === 0) return await sendTimed(write, until);
       const { sets, committed } = sums.after(additions);
       // To count too little is better than to count twice; a row is the same however often.
       const putBack = (error?: unknown) => {
@@ -190,7 +210,10 @@ export function createCommitter(options: CommitterOptions): Committer {
         carried.unshift(...taken);
       };
       try {
-        const outcome = await sendTimed({ ...write, sets: [...write.sets, ...sets, ...rows] });
+        const outcome = await sendTimed(
+          { ...write, sets: [...write.sets, ...sets, ...rows] },
+          until,
+        );
         if (typeof outcome === "string") committed();
         else putBack();
         return outcome;
@@ -254,6 +277,15 @@ export function createCommitter(options: CommitterOptions): Committer {
     budgets,
   };
 }
+
+interface Sending {
+  send: Sender;
+  until: number;
+}
+
+const notSent = "not sent: the store did not answer what was sent before";
+/** The write and its marker go on, and nobody waits for them. */
+const late = () => new UnknownOutcome(`no outcome within ${storeDeadlineMs} ms`);
 
 /** What a write threw. */
 interface Failure {

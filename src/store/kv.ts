@@ -1,5 +1,5 @@
 import { ApiError, storeUnavailable } from "../base/errors.ts";
-import { storeDeadlineMs } from "../base/limits.ts";
+import { storeDeadlineMs, writeDeadlineMs } from "../base/limits.ts";
 import type { Amount } from "../base/money.ts";
 
 /** A key: strings, or a number where numeric order is needed. */
@@ -101,10 +101,10 @@ export type Bound = <T>(work: Promise<T>, deadlineMs: number, late: () => Error)
  * out what a failed write means, so its error is passed on.
  */
 export function guardKv(kv: Kv, bound: Bound): Kv {
-  const late = () => storeUnavailable(`no response within ${storeDeadlineMs} ms`);
-  const inTime = <T>(work: Promise<T>): Promise<T> => bound(work, storeDeadlineMs, late);
+  const inTime = <T>(work: Promise<T>, ms: number): Promise<T> =>
+    bound(work, ms, () => storeUnavailable(`no response within ${ms} ms`));
   const read = <T>(work: Promise<T>): Promise<T> =>
-    inTime(work).catch((error) => {
+    inTime(work, storeDeadlineMs).catch((error) => {
       throw asStoreFault(error);
     });
   const { atomicOrFailed } = kv;
@@ -113,8 +113,10 @@ export function guardKv(kv: Kv, bound: Bound): Kv {
     get: (key) => read(kv.get(key)),
     getMany: (keys) => read(kv.getMany(keys)),
     list: (options) => read(kv.list(options)),
-    atomic: (write) => inTime(kv.atomic(write)),
-    ...(atomicOrFailed ? { atomicOrFailed: (write) => inTime(atomicOrFailed(write)) } : {}),
+    atomic: (write) => inTime(kv.atomic(write), writeDeadlineMs),
+    ...(atomicOrFailed
+      ? { atomicOrFailed: (write) => inTime(atomicOrFailed(write), writeDeadlineMs) }
+      : {}),
     close: () => kv.close(),
   };
 }

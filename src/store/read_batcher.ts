@@ -2,6 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import type { Key, Kv, Row } from "./kv.ts";
 import { createPacer } from "./pacer.ts";
 
+/** A read that failed after this time was not refused: the store does not answer. */
+const hungMs = 1_000;
+
 interface PendingRead {
   keys: readonly Key[];
   resolve: (rows: Row[]) => void;
@@ -12,8 +15,7 @@ interface PendingRead {
  * Combines reads: those requested during a read go together with the next one, as in the group
  * commit. A call of a store costs as much as reading many rows, and a local one does one thing at a
  * time; a far one gets several reads at once. Keys requested together are never read further apart
- * than without this. A read waits at most for the deadline of the one before it, and then for its
- * own.
+ * than without this. Where a store does not answer one read, those that wait fail with it.
  */
 export function batchReads(kv: Kv, clock: Pick<Clock, "elapsed" | "after">): Kv {
   const { inFlight, readKeys } = kv.limits;
@@ -33,12 +35,14 @@ export function batchReads(kv: Kv, clock: Pick<Clock, "elapsed" | "after">): Kv 
   }
 
   async function readTogether(reads: readonly PendingRead[]): Promise<void> {
+    const startedAt = clock.elapsed();
     try {
       const rows = await kv.getMany(reads.flatMap(({ keys }) => keys));
       let from = 0;
       for (const { keys, resolve } of reads) resolve(rows.slice(from, from += keys.length));
     } catch (error) {
-      for (const { reject } of reads) reject(error);
+      const hangs = clock.elapsed() - startedAt > hungMs;
+      for (const { reject } of hangs ? [...reads, ...waiting.splice(0)] : reads) reject(error);
     }
   }
 

@@ -8,7 +8,7 @@ import { copyRows } from "../../scripts/farebox/copy_rows.ts";
 import { verifyLedger } from "../../scripts/verify_ledger.ts";
 import { runFarebox } from "../support/command.ts";
 import { MemoryStore } from "../simulation/memory_store.ts";
-import { findPostgres, pause, startPostgres } from "../support/postgres.ts";
+import { findPostgres, startPostgres, waits } from "../support/postgres.ts";
 import {
   databaseOf,
   makeFolder,
@@ -82,7 +82,7 @@ Deno.test({
   async fn() {
     await using server = await startPostgres();
     await using folder = await makeFolder();
-    const { kv } = await openPostgres(server.url(), { password: null, pause });
+    const { kv } = await openPostgres(server.url(), { password: null, waits });
     await kv.atomic({ ...emptyWrite(), sets: [{ key: copyKey, value: bytes("{}") }] });
     kv.close();
     const env = { ...serviceEnv, KV_PATH: server.url() };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openPostgres } from "../../src/platform/postgres.ts";
 import { emptyWrite, type Kv } from "../../src/store/kv.ts";
-import { findPostgres, hasStandbys, pause, startPostgres } from "../support/postgres.ts";
+import { findPostgres, hasStandbys, startPostgres, waits } from "../support/postgres.ts";
 import {
   eventually,
   makeFolder,
@@ -15,7 +15,7 @@ import { adminKey } from "../support/world.ts";
 
 const ignore = findPostgres() === null;
 const test = (name: string, fn: () => Promise<void>) => Deno.test({ name, ignore, fn });
-const open = (url: string) => openPostgres(url, { password: null, pause });
+const open = (url: string) => openPostgres(url, { password: null, waits });
 const put = (kv: Kv, key: string, value = "x") =>
   kv.atomic({
     ...emptyWrite(),

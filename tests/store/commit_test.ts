@@ -29,6 +29,38 @@ async function read(world: World, key: Key): Promise<string | null> {
 
 const isMarkerOnly = ({ sets, checks }: Write) => sets.length === 1 && checks.length === 1;
 
+/** Takes nothing but markers. */
+const refusing: ScriptedStore["atomic"] = (write, real) =>
+  isMarkerOnly(write) ? real(write) : Promise.reject(new TypeError("connection refused"));
+
+const never = () => new Promise<never>(() => {});
+
+/** A write that has ended, or has not. */
+async function stateOf(write: Promise<unknown>): Promise<string> {
+  const ended = write.then(() => "landed", (error) => error.code);
+  await settle();
+  return await Promise.race([ended, Promise.resolve("waiting")]);
+}
+
+Deno.test("commit: a store that does not answer is waited for 5 s by each, however many wait", async () => {
+  using world = await openStore();
+  world.store.atomic = never;
+  world.store.get = never;
+  const first = world.committer.commit(set(["row", 1], "x"));
+  await world.clock.advance(3_000);
+  const second = world.committer.commit(set(["row", 2], "x"));
+  await world.clock.advance(1_990);
+  assert.deepEqual([await stateOf(first), await stateOf(second)], ["waiting", "waiting"]);
+  await world.clock.advance(10);
+  const away = "store_unavailable";
+  assert.deepEqual([await stateOf(first), await stateOf(second)], [away, away]);
+  world.store.atomic = null;
+  world.store.get = null;
+  await world.clock.advance(30_000);
+  assert.equal(await read(world, ["row", 2]), null, "what was not sent is not written later");
+  assert.notEqual(await world.committer.commit(set(["row", 3], "x")), null);
+});
+
 /** Delays the next write until the gate opens, so that later writes gather. */
 function holdBack(store: ScriptedStore) {
   const gate = createGate();
@@ -186,13 +218,21 @@ for (const [how, fail] of Object.entries(failures)) {
   });
 }
 
-Deno.test("commit: a write that throws and did not land is refused, and never lands", async () => {
+Deno.test("commit: a write that throws and did not land is sent once more", async () => {
   using world = await openStore();
   world.store.atomic = () => {
     world.store.atomic = null;
     return Promise.reject(new TypeError("connection refused"));
   };
+  assert.notEqual(await world.committer.commit(set(["row"], "x")), null);
+  assert.equal(await read(world, ["row"]), "x");
+});
+
+Deno.test("commit: a write that throws twice and did not land is refused, and never lands", async () => {
+  using world = await openStore();
+  world.store.atomic = refusing;
   await assert.rejects(world.committer.commit(set(["row"], "x")));
+  world.store.atomic = null;
   assert.equal(await read(world, ["row"]), null);
   assert.notEqual(await world.committer.commit(set(["row"], "y")), null, "the next one lands");
 });

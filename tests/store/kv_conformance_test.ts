@@ -3,7 +3,7 @@ import { denoKv, serverLimits } from "../../src/platform/deno_kv.ts";
 import { emptyWrite, type Key, type Kv, type Row, type Write } from "../../src/store/kv.ts";
 import { MemoryStore } from "../simulation/memory_store.ts";
 import { openPostgres } from "../../src/platform/postgres.ts";
-import { findPostgres, pause, startPostgres } from "../support/postgres.ts";
+import { findPostgres, startPostgres, waits } from "../support/postgres.ts";
 import { mulberry32 } from "../support/random.ts";
 
 // What Farebox relies on in a store. The simulation runs on its own store, which must pass the same
@@ -17,7 +17,7 @@ const stores: [string, () => Promise<Kv>][] = [
 const server = findPostgres() === null ? null : await startPostgres();
 if (server) {
   const open = async () =>
-    (await openPostgres(await server.newSchema(), { password: null, pause })).kv;
+    (await openPostgres(await server.newSchema(), { password: null, waits })).kv;
   stores.push(["PostgreSQL", open]);
   globalThis.addEventListener("unload", () => server.discard());
 }

@@ -29,7 +29,8 @@ function createSlowStore() {
       return await kv.getMany(keys);
     },
   };
-  return { reads, kv: batchReads(slow, createHandClock()) };
+  const clock = createHandClock();
+  return { reads, clock, kv: batchReads(slow, clock) };
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
@@ -95,4 +96,19 @@ Deno.test("read batcher: every caller gets its keys, no call is split, and reads
       ));
     }),
   );
+});
+
+Deno.test("read batcher: reads that wait behind one that hangs fail with it", async () => {
+  const { kv, reads, clock } = createSlowStore();
+  const first = kv.get(key(1));
+  await clock.advance(4_900);
+  const waiting = kv.get(key(2));
+  await clock.advance(100);
+  reads[0]?.answer.reject(new Error("hung"));
+  await assert.rejects(first, /hung/);
+  await assert.rejects(waiting, /hung/);
+  assert.equal(reads.length, 1);
+  const later = kv.get(key(3));
+  reads[1]?.answer.resolve();
+  assert.deepEqual((await later).value, valueOf(3));
 });

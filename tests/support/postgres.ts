@@ -62,8 +62,11 @@ function exists(path: string): boolean {
 }
 
 /** How a store waits before it tries again. */
-export const pause = (ms: number) =>
-  new Promise<void>((resolve) => setTimeout(resolve, 2 * ms * Math.random()));
+export const waits = {
+  elapsed: () => performance.now(),
+  pause: (ms: number) =>
+    new Promise<void>((resolve) => setTimeout(resolve, 2 * ms * Math.random())),
+};
 
 /** Creates a server and starts it; it takes a second. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { denoKv } from "../../src/platform/deno_kv.ts";
 import { openPostgres } from "../../src/platform/postgres.ts";
-import { pause } from "./postgres.ts";
+import { waits } from "./postgres.ts";
 import type { Kv } from "../../src/store/kv.ts";
 
 /**
@@ -22,5 +22,5 @@ async function openSchema(url: string): Promise<Kv> {
   await client.query(`CREATE SCHEMA ${name}`);
   await client.end();
   const options = encodeURIComponent(`-c search_path=${name} -c synchronous_commit=off`);
-  return (await openPostgres(`${url}?options=${options}`, { password: null, pause })).kv;
+  return (await openPostgres(`${url}?options=${options}`, { password: null, waits })).kv;
 }
