@@ -78,9 +78,9 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
       const more = [
         await trimDeliveries(projectId, "success", before),
         await trimDeliveries(projectId, "error", before),
-        await trimEvents(projectId, eventsBefore),
       ];
-      return more.includes(true);
+      // After a long pause both are due: an event is read as long as it has deliveries.
+      return more.includes(true) || await trimEvents(projectId, eventsBefore);
     });
   };
 }

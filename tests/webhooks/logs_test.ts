@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { fromBytes } from "../../src/base/json.ts";
 import { unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
 import { createScriptedStore } from "../support/store.ts";
-import { createWorld } from "../support/world.ts";
+import { type Body, createWorld } from "../support/world.ts";
 import { deliver, logs, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 
 Deno.test("logs: an entry describes the delivery, and contains the event as it was sent", async () => {
@@ -139,6 +140,28 @@ Deno.test("logs: ended deliveries are kept for the retention, then they and thei
   assert.deepEqual(await logs(world), []);
   assert.equal((await world.deps.kv.list({ prefix: ["delivery"], limit: 5 })).length, 0);
   assert.equal((await world.deps.kv.list({ prefix: ["log"], limit: 5 })).length, 0);
+});
+
+Deno.test("logs: after a pause in which both became old, deliveries are deleted before their events", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env: { WEBHOOK_RETENTION_DAYS: "2" }, wrapKv: store.wrap });
+  for (let n = 0; n < 3; n++) await subscribe(world);
+  for (let n = 0; n < 50; n++) await world.deposit("ada", "1");
+  await deliver(world);
+  await world.clock.advance(12 * 24 * 3_600_000);
+  let deleted = 0;
+  store.atomic = async (write, real) => {
+    const ids = write.deletes.filter(([name]) => name === "event").map(([, , id]) => id);
+    deleted += ids.length;
+    const left = ids.length > 0
+      ? await world.deps.kv.list({ prefix: ["delivery"], limit: 500 })
+      : [];
+    const events = left.map(({ value }) => fromBytes<Body>(value).eventId);
+    assert.deepEqual(ids.filter((id) => events.includes(id)), []);
+    return await real(write);
+  };
+  await world.app.sweep();
+  assert.equal(deleted, 50);
 });
 
 Deno.test("logs: sweeps reach every project, however many there are", async () => {
