@@ -20,6 +20,7 @@ import {
   reportUnpayable,
   signInKeys,
 } from "./src/platform/startup_report.ts";
+import { memoryOfProcess } from "./src/platform/memory.ts";
 import { leaveDevAdminKey } from "./src/platform/dev_admin_key.ts";
 import { devApiKey } from "./src/base/dev_keys.ts";
 import { devProjectId } from "./src/projects/auth.ts";
@@ -118,6 +119,7 @@ function readSettings(): Config {
   }
   return readConfig(Deno.env.toObject(), {
     dev,
+    memoryBytes: memoryOfProcess(),
     readFile: readUpstreamsFile,
     newAdminKey: () => `admin_dev_${toBase62(crypto.getRandomValues(new Uint8Array(24)))}`,
   });

@@ -3,6 +3,7 @@ import { cidrList } from "./base/cidr_list.ts";
 import { devAdminKey, devKvPath } from "./base/dev_keys.ts";
 import { chatBodyBytesMax } from "./base/limits.ts";
 import { kvPathFault } from "./base/kv_path.ts";
+import { defaultBodiesBytes } from "./base/memory_limit.ts";
 import { isPostgres, parsePostgres, withoutPassword } from "./base/postgres_address.ts";
 import { Secret } from "./base/secret.ts";
 import { isMask } from "./base/secret_mask.ts";
@@ -75,7 +76,7 @@ const schema = z.strictObject({
   UPSTREAM_BODY_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
   TRUSTED_PROXIES: cidrList.default([]),
   REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),
-  BODIES_BYTES_MAX: wholeNumber(chatBodyBytesMax, 10 ** 12 - 1).default(256 * 1024 * 1024),
+  BODIES_BYTES_MAX: wholeNumber(chatBodyBytesMax, 10 ** 12 - 1).optional(),
   SECRETS_KEY: secretsKeys.optional(),
   STRIPE_SECRET_KEY: ownSecret.optional(),
   STRIPE_WEBHOOK_SECRET: ownSecret.optional(),
@@ -186,6 +187,8 @@ interface ConfigOptions {
    * is no operator then.
    */
   newAdminKey?: () => string | null;
+  /** The memory that the process may use, in bytes; null where it is not known. */
+  memoryBytes?: number | null;
 }
 
 /**
@@ -194,7 +197,7 @@ interface ConfigOptions {
  */
 export function readConfig(
   environment: Environment,
-  { dev, readFile = () => "", newAdminKey = () => null }: ConfigOptions,
+  { dev, readFile = () => "", newAdminKey = () => null, memoryBytes = null }: ConfigOptions,
 ): Config {
   const given = variableNames.flatMap((name) =>
     environment[name] ? [[name, environment[name]] as const] : []
@@ -224,7 +227,7 @@ export function readConfig(
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
     upstreams,
-    ...boundsOf(env),
+    ...boundsOf(env, memoryBytes),
     secretsKeys: secretsKeysOf(env, dev).map(secret),
     stripe: stripeOf(env),
     webhooks: Object.freeze({
@@ -302,12 +305,12 @@ function databaseOf(path: string): Pick<Config, "kvPath" | "kvPassword"> {
   };
 }
 
-function boundsOf(env: Env) {
+function boundsOf(env: Env, memoryBytes: number | null) {
   return {
     upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
     upstreamIdleMs: env.UPSTREAM_IDLE_MS,
     requestsMax: env.REQUESTS_MAX,
-    bodiesBytesMax: env.BODIES_BYTES_MAX,
+    bodiesBytesMax: env.BODIES_BYTES_MAX ?? defaultBodiesBytes(memoryBytes),
     upstreamEventBytesMax: env.UPSTREAM_EVENT_BYTES_MAX,
     upstreamBodyBytesMax: env.UPSTREAM_BODY_BYTES_MAX,
   };

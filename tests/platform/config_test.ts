@@ -364,3 +364,15 @@ Deno.test("config: a store that processes share needs SECRETS_KEY", () => {
     assert.throws(() => readConfig({ ...production, KV_PATH }, { dev: false }), /SECRETS_KEY is/);
   }
 });
+
+Deno.test("config: the default of BODIES_BYTES_MAX follows the memory of the process", () => {
+  const mebibyte = 1024 * 1024;
+  const bodiesOf = (memoryBytes: number | null, env = {}) =>
+    readConfig({ BASE_URL: "https://farebox.test", ...env }, { dev: false, memoryBytes })
+      .bodiesBytesMax / mebibyte;
+  const sizes = [128, 512, 1024, 2048, 4096, 65_536].map((size) => bodiesOf(size * mebibyte));
+  assert.deepEqual(sizes, [20, 32, 96, 224, 256, 256]);
+  assert.equal(bodiesOf(null), 256);
+  const set = { BODIES_BYTES_MAX: String(100 * mebibyte) };
+  assert.equal(bodiesOf(512 * mebibyte, set), 100);
+});

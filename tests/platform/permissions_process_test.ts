@@ -31,6 +31,7 @@ Deno.test("permissions: files are read in two folders, written in one, and no co
       /allow-(all|read|write|run|ffi|sys|import)|^-A$/.test(arg)
     );
     assert.deepEqual(granted.map((arg) => arg.replaceAll('"', "")), [
+      "--allow-sys=systemMemoryInfo",
       `--allow-read=.,${name === "compile" ? "data" : "$folders"}`,
       `--allow-write=${name === "compile" ? "data" : "$folders"}`,
     ]);

@@ -38,6 +38,8 @@ interface StartOptions {
   filesMax?: number;
   /** A file for its standard output. */
   output?: string;
+  /** The `cgroup.procs` of the cgroup that it runs in. */
+  inGroup?: string;
 }
 
 const announcement = /listens on (http:\/\/[^\s,]+)/;
@@ -78,11 +80,12 @@ export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
     const value = Deno.env.get(name);
     return value ? [[name, value]] : [];
   });
-  const { fileKiBMax, filesMax, output } = options;
+  const { fileKiBMax, filesMax, output, inGroup } = options;
   const limits = [
     fileKiBMax === undefined ? "" : `trap "" XFSZ; ulimit -S -f ${2 * fileKiBMax};`,
     filesMax === undefined ? "" : `ulimit -n ${filesMax};`,
     output === undefined ? "" : `exec > ${output};`,
+    inGroup === undefined ? "" : `echo $$ > ${inGroup};`,
   ].join("");
   const started = limits === ""
     ? { program: Deno.execPath(), args: command }
