@@ -1,5 +1,6 @@
 import { type Figure, show } from "./figures.ts";
 import { benchHostileLoads } from "./hostile_loads.ts";
+import { benchHangingNames } from "./hanging_names.ts";
 import { benchRefusedCalls } from "./refused_calls.ts";
 import { adminKey, makeFolder, type Service, startService } from "./service.ts";
 
@@ -19,6 +20,7 @@ export async function benchAbuse(): Promise<Figure[]> {
     ...await halfOfThePlaces(),
     ...await benchRefusedCalls(),
     ...await benchHostileLoads(),
+    ...await benchHangingNames(),
   ];
   figures.forEach(show);
   return figures;

@@ -22,11 +22,19 @@ export interface Service extends AsyncDisposable {
 export async function startService(
   env: Record<string, string>,
   folder: string,
-  { like }: { like?: Pick<Service, "key" | "projectId"> } = {},
+  { like, script = "" }: {
+    like?: Pick<Service, "key" | "projectId">;
+    /** What a shell of its own mounts runs first; only root may do that. */
+    script?: string;
+  } = {},
 ): Promise<Service> {
   const kvPath = `${folder}/bench.kv`;
-  const child = new Deno.Command(Deno.execPath(), {
-    args: startArguments("start", { folder, kvPath }),
+  const command = [Deno.execPath(), ...startArguments("start", { folder, kvPath })];
+  const [program = "", ...args] = script
+    ? ["unshare", "-m", "sh", "-c", `${script} && exec "$0" "$@"`, ...command]
+    : command;
+  const child = new Deno.Command(program, {
+    args,
     cwd: folder,
     env: {
       PORT: "0",

@@ -129,3 +129,26 @@ Deno.test("resolve: a name is looked up once for concurrent callers, and again a
   await later;
   assert.equal(asked.length, 2);
 });
+
+Deno.test("resolve: names that were quick and then hang take a share only", async () => {
+  const { clock, asked, resolve, answer } = createNameServers();
+  const own = names("own", 20);
+  const others = names("other", 3);
+  const first = Promise.all([
+    ...own.map((host) => resolve(host, "prj_1")),
+    ...others.map((host) => resolve(host, host)),
+  ]);
+  for (let n = 0; n < 10; n++) await answer(...own, ...others);
+  await first;
+  await clock.advance(2_000);
+  asked.length = 0;
+  const hanging = Promise.all(own.map((host) => resolve(host, "prj_1")));
+  await settle();
+  assert.equal(asked.length, 4);
+  const quick = Promise.all(others.map((host) => resolve(host, host)));
+  await settle();
+  assert.deepEqual(asked.slice(4), others);
+  for (let n = 0; n < 10; n++) await answer(...own, ...others);
+  await quick;
+  await hanging;
+});
