@@ -45,6 +45,28 @@ export function createJsonLines(): FormatLine {
   };
 }
 
+/** Fields with texts of others: of a server that is away, a proxy's whole page. */
+const foreignFields: readonly (keyof LogFields)[] = ["cause", "error"];
+const foreignCharsMax = 500;
+/** A line of a stack, by which a fault of ours is found. */
+const isFrame = (line: string) => line.startsWith("    at ");
+
+/** The first line of an error, shortened, and its stack. */
+function shortened(text: string): string {
+  const [first = "", ...rest] = text.split("\n");
+  const cut = first.length > foreignCharsMax ? `${first.slice(0, foreignCharsMax)}…` : first;
+  return [cut, ...rest.filter(isFrame)].join("\n");
+}
+
+function bounded(fields: LogFields): LogFields {
+  let result = fields;
+  for (const name of foreignFields) {
+    const value = fields[name];
+    if (typeof value === "string") result = { ...result, [name]: shortened(value) };
+  }
+  return result;
+}
+
 /**
  * Writes lines, several at once: a line for each request must not cost a write each. It never
  * throws: lines that cannot be written are dropped, and their number is reported by the next line
@@ -64,7 +86,7 @@ export function createLog(
   let isWhole = true;
 
   const lineOf = (level: string, event: string, fields: LogFields = {}): string =>
-    format({ now: clock.now(), level, event, fields });
+    format({ now: clock.now(), level, event, fields: bounded(fields) });
 
   function plan(ms: number): void {
     if (!planned) clock.after(ms, flush);

@@ -136,3 +136,25 @@ Deno.test("log: where the log is for programs, calls are not shown, and lines ha
   assert.equal(line?.status, 200);
   assert.equal("shown" in (line ?? {}), false);
 });
+
+Deno.test("log: of a text from elsewhere, the first line is logged, shortened, with the stack", () => {
+  const written: string[] = [];
+  const outlet = {
+    clock: createHandClock(),
+    write: (bytes: Uint8Array) => (written.push(new TextDecoder().decode(bytes)), bytes.length),
+    complain() {},
+  };
+  const { log, flush } = createLog("info", outlet, ({ fields }) => `${JSON.stringify(fields)}\n`);
+  const page = `<html>${"x".repeat(2_000)}\n<body>502 Bad Gateway</body>\n</html>`;
+  log("warn", "away", {
+    cause: `TypeError: ${page}\n    at read (kv.ts:1:2)`,
+    code: "kept\nwhole",
+  });
+  log("warn", "away", { error: page });
+  flush();
+  const [first, second] = written.join("").trim().split("\n").map((line) => JSON.parse(line));
+  assert.match(first.cause, /^TypeError: <html>x+…\n {4}at read \(kv\.ts:1:2\)$/);
+  assert.ok(first.cause.length < 600);
+  assert.equal(first.code, "kept\nwhole");
+  assert.equal(second.error.length, 501);
+});
