@@ -112,6 +112,7 @@ async function topUpPage(services: PaywallDeps, { ref, project, request, request
       pending={pending.map(money)}
       returned={shown.returned ? { arrived: arrived && money(fromDecimal(arrived.delta)) } : null}
       checkout={kind}
+      closed={project.status !== "active"}
       formId={deps.id("form")}
       amounts={range.amounts.map((value) => ({ value, label: plain(value) }))}
       range={{ min: plain(range.min), max: plain(range.max) }}
@@ -142,7 +143,9 @@ function startTopUp(services: PaywallDeps): Handler {
     const kind = checkoutKindOf(config, project);
     if (kind === "none") {
       throw new ApiError(405, {
-        message: "This app takes no payments.",
+        message: project.status === "active"
+          ? "This app takes no payments."
+          : "This app is closed, and takes no payments.",
         headers: { allow: "GET, HEAD" },
       });
     }

@@ -24,6 +24,8 @@ export interface TopUpView {
   returned: { arrived: Child | null } | null;
   /** Where a chosen amount leads: to Stripe, the app's own checkout, development's, or nowhere. */
   checkout: "stripe" | "own" | "sandbox" | "none";
+  /** Whether the project is archived, and therefore takes no payments. */
+  closed: boolean;
   /** Unique for each page: the same form sent twice is one checkout. */
   formId: string;
   /** The amounts to choose from, as decimal strings and for people. */
@@ -60,7 +62,7 @@ export function TopUpPage(view: TopUpView) {
           </>
         )}
         {checkout === "none"
-          ? <p>{reader.say("notPayable", { app: brand.name })}</p>
+          ? <p>{reader.say(view.closed ? "appClosed" : "notPayable", { app: brand.name })}</p>
           : <PayForm {...view} />}
       </div>
       <div id="activities" data-refresh={refreshSeconds}>

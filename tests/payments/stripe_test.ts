@@ -300,7 +300,13 @@ Deno.test("stripe: a paid checkout is recorded even if the project has been arch
   });
   await tell(world, "checkout.session.completed", session);
   assert.equal((await world.balance("ada")).balance, "10");
-  assert.equal((await choose(world, await pagePath(world), "5", "form_0")).status, 405);
+  const path = await pagePath(world);
+  const page = await (await world.call(path, { key: null })).text();
+  assert.match(page, /is closed, so no money can be added/);
+  assert.doesNotMatch(page, /<form/);
+  const refused = await choose(world, path, "5", "form_0");
+  assert.equal(refused.status, 405);
+  assert.match(await refused.text(), /This app is closed/);
 });
 
 Deno.test("stripe: when it does not respond, the person is told, and nothing is created", async () => {

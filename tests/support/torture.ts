@@ -9,7 +9,7 @@ import {
   serviceEnv,
   startFarebox,
 } from "./process.ts";
-import { type Receiver, receiverEnv, startReceiver } from "./receiver.ts";
+import { caPath, type Receiver, receiverEnv, startReceiver } from "./receiver.ts";
 import {
   type Acknowledged,
   callUntilStopped,
@@ -100,7 +100,8 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
   await using folder = await makeFolder();
   await using receiver = startReceiver();
   await using upstream = startSlowUpstream((n) => 5 + (n * 379) % 700);
-  const settings = { ...envOf(options), UPSTREAM_URL: upstream.url };
+  const DENO_CERT = await authoritiesIn(folder.path);
+  const settings = { ...envOf(options), DENO_CERT, UPSTREAM_URL: upstream.url };
   const start = () => startAtLast({ folder: folder.path, env: settings });
   const random = mulberry32(options.seed);
   const fleet = await Promise.all(
@@ -185,6 +186,15 @@ interface Place {
 }
 
 const placeOf = (farebox: Farebox): Place => ({ farebox, next: Promise.resolve(farebox) });
+
+/** A file with the authority of the receiver, and with those that this process trusts besides. */
+async function authoritiesIn(folder: string): Promise<string> {
+  const own = Deno.env.get("DENO_CERT");
+  const texts = [caPath, ...own ? [own] : []].map((path) => Deno.readTextFile(path));
+  const path = `${folder}/authorities.pem`;
+  await Deno.writeTextFile(path, (await Promise.all(texts)).join("\n"));
+  return path;
+}
 
 function envOf({ store }: TortureOptions): Record<string, string> {
   if (store === undefined) return env;

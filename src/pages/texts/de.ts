@@ -23,6 +23,8 @@ export const de: PayerTexts = {
   byApp: "Du bezahlst bei {app}.",
   sandbox: "Dies ist ein Entwicklungsserver: Es fließt kein echtes Geld.",
   notPayable: "Auf dieser Seite kann kein Guthaben aufgeladen werden. Bitte wende dich an {app}.",
+  appClosed:
+    "{app} ist geschlossen, deshalb kann kein Guthaben aufgeladen werden. Bei Fragen zu deinem Guthaben wende dich bitte an {app}.",
   afterwards: "Geh nach der Zahlung zurück in deinen Chat und sende deine Nachricht noch einmal.",
   paid: "{amount} aufgeladen",
   paidNote: "Geh zurück in deinen Chat und sende deine Nachricht noch einmal.",

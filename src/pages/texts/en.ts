@@ -20,6 +20,8 @@ export const en = {
   byApp: "You pay at {app}.",
   sandbox: "This is a development server: no real money moves.",
   notPayable: "No money can be added on this page. Please contact {app}.",
+  appClosed:
+    "{app} is closed, so no money can be added. For questions about your balance, please contact {app}.",
   afterwards: "When you have paid, go back to your chat and send your message again.",
   paid: "{amount} added",
   paidNote: "Go back to your chat and send your message again.",

@@ -22,6 +22,8 @@ export const es: PayerTexts = {
   byApp: "Pagas en {app}.",
   sandbox: "Este es un servidor de desarrollo: no se mueve dinero real.",
   notPayable: "En esta página no se puede añadir saldo. Ponte en contacto con {app}.",
+  appClosed:
+    "{app} está cerrada, por lo que no se puede añadir saldo. Si tienes preguntas sobre tu saldo, ponte en contacto con {app}.",
   afterwards: "Cuando hayas pagado, vuelve al chat y envía tu mensaje otra vez.",
   paid: "{amount} añadidos",
   paidNote: "Vuelve al chat y envía tu mensaje otra vez.",

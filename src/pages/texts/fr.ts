@@ -24,6 +24,8 @@ export const fr: PayerTexts = {
   byApp: "Vous payez chez {app}.",
   sandbox: "Ceci est un serveur de développement : aucun argent réel ne circule.",
   notPayable: "Il n’est pas possible d’ajouter de l’argent sur cette page. Contactez {app}.",
+  appClosed:
+    "{app} est fermé : il n’est plus possible d’ajouter de l’argent. Pour toute question sur votre solde, contactez {app}.",
   afterwards: "Après le paiement, retournez dans votre conversation et renvoyez votre message.",
   paid: "{amount} ajoutés",
   paidNote: "Retournez dans votre conversation et renvoyez votre message.",

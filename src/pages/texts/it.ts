@@ -23,6 +23,8 @@ export const it: PayerTexts = {
   byApp: "Paghi su {app}.",
   sandbox: "Questo è un server di sviluppo: non si muove denaro vero.",
   notPayable: "In questa pagina non è possibile ricaricare il credito. Contatta {app}.",
+  appClosed:
+    "{app} è chiusa, quindi non è possibile ricaricare il credito. Per domande sul tuo credito contatta {app}.",
   afterwards: "Dopo il pagamento torna alla chat e invia di nuovo il messaggio.",
   paid: "{amount} aggiunti",
   paidNote: "Torna alla chat e invia di nuovo il messaggio.",

@@ -22,6 +22,8 @@ export const nl: PayerTexts = {
   byApp: "Je betaalt bij {app}.",
   sandbox: "Dit is een ontwikkelserver: er gaat geen echt geld om.",
   notPayable: "Op deze pagina kun je niet opwaarderen. Neem contact op met {app}.",
+  appClosed:
+    "{app} is gesloten, dus je kunt niet opwaarderen. Neem voor vragen over je saldo contact op met {app}.",
   afterwards: "Ga na het betalen terug naar je chat en stuur je bericht opnieuw.",
   paid: "{amount} toegevoegd",
   paidNote: "Ga terug naar je chat en stuur je bericht opnieuw.",

@@ -23,6 +23,8 @@ export const pl: PayerTexts = {
   byApp: "Płacisz w {app}.",
   sandbox: "To serwer deweloperski: nie są przesyłane prawdziwe pieniądze.",
   notPayable: "Na tej stronie nie można doładować środków. Skontaktuj się z {app}.",
+  appClosed:
+    "Aplikacja {app} jest zamknięta, więc nie można doładować środków. W sprawie salda skontaktuj się z {app}.",
   afterwards: "Po zapłaceniu wróć do czatu i wyślij wiadomość jeszcze raz.",
   paid: "Dodano {amount}",
   paidNote: "Wróć do czatu i wyślij wiadomość jeszcze raz.",

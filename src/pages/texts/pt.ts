@@ -22,6 +22,8 @@ export const pt: PayerTexts = {
   byApp: "Você paga em {app}.",
   sandbox: "Este é um servidor de desenvolvimento: nenhum dinheiro real é movimentado.",
   notPayable: "Não é possível adicionar saldo nesta página. Fale com {app}.",
+  appClosed:
+    "{app} está encerrado, por isso não é possível adicionar saldo. Para dúvidas sobre o seu saldo, fale com {app}.",
   afterwards: "Depois de pagar, volte à conversa e envie sua mensagem de novo.",
   paid: "{amount} adicionados",
   paidNote: "Volte à conversa e envie sua mensagem de novo.",

@@ -22,6 +22,7 @@ export const zh: PayerTexts = {
   byApp: "您将在 {app} 付款。",
   sandbox: "这是开发服务器，不涉及真实资金。",
   notPayable: "此页面无法充值，请联系 {app}。",
+  appClosed: "{app} 已关闭，无法充值。有关余额的问题，请联系 {app}。",
   afterwards: "付款后，请返回聊天并重新发送消息。",
   paid: "已充值 {amount}",
   paidNote: "请返回聊天并重新发送消息。",
