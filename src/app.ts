@@ -23,7 +23,8 @@ import { homeRoutes } from "./home/routes.tsx";
 import { ownGuides } from "./guides/own_guides.ts";
 import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
-import { createSweep } from "./sweeps.ts";
+import { createRemovers, createSweep } from "./sweeps.ts";
+import { createRemoval, type Removal } from "./store/removal.ts";
 import { createFleet, type Fleet } from "./fleet/fleet.ts";
 import { createLease } from "./fleet/lease.ts";
 import { exportRoutes } from "./export/routes.ts";
@@ -42,14 +43,13 @@ import { apiDoc } from "./api_doc.ts";
 import { createOutboxNotifier } from "./events/outbox_notifier.ts";
 import { createHoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
-import type { MoneyRecorder } from "./ledger/record.ts";
 import { createRequestLog } from "./requests/request_log.ts";
 import { alertRoutes } from "./alerts/routes.ts";
 import { createConfirmations } from "./alerts/confirmations.ts";
 import { confirmRoutes } from "./alerts/confirm_routes.tsx";
 import { createAlerts } from "./alerts/alerts.ts";
 import { requestRoutes } from "./requests/routes.ts";
-import { type Conversion, createConversion } from "./paywall/conversion.ts";
+import { createConversion, notingDeposits } from "./paywall/conversion.ts";
 import { createLinks } from "./paywall/links.ts";
 import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
@@ -107,7 +107,10 @@ export interface App {
   admin: ProjectAdmin;
   /** The deliveries under way: polled regularly, and stopped last. */
   dispatcher: Dispatcher;
-  /** Cleans up after dead processes, as one for all of a store; a bounded part at each call. */
+  /**
+   * Cleans up after dead processes, as one for all of a store, and removes what has ended, each
+   * process its part; a bounded part at each call.
+   */
   sweep(): Promise<void>;
   /** Tells the other processes of this store what they count together, and hears it from them. */
   beat(): Promise<void>;
@@ -126,8 +129,8 @@ export interface App {
 /** Connects the modules. */
 export async function createApp(outside: Deps): Promise<App> {
   const services = await openServices(outside);
-  const { deps, running, admin, dispatcher, targetHealth } = services;
-  const { holdSweep, redelivery, sessions, forget, alerts } = services;
+  const { deps, running, admin, dispatcher } = services;
+  const { holdSweep, redelivery, forget, alerts } = services;
   const load = { requests: 0, streams: () => running.streams };
   const routes = routeMap(openHandlers(services, load));
   const { fetch, flush: flushLog } = mount(deps, routes, {
@@ -135,7 +138,7 @@ export async function createApp(outside: Deps): Promise<App> {
     notFound: createNotFound(deps.config),
   });
   const checkAtStripe = createCheckAtStripe(services);
-  const sweepers = [holdSweep, redelivery, sessions, forget, targetHealth, checkAtStripe, alerts];
+  const sweepers = [holdSweep, redelivery, forget, checkAtStripe, alerts];
   const upkeep = createUpkeep(deps, services, sweepers);
   const flush = () => upkeep.flush().finally(flushLog);
   return { fetch, routes, running, admin, dispatcher, ...upkeep, flush };
@@ -192,20 +195,6 @@ async function openServices(outside: Deps) {
 
 type Services = Awaited<ReturnType<typeof openServices>>;
 
-/** The same recorder, which tells of each deposit that a paywall may have led to. */
-function notingDeposits(recorder: MoneyRecorder, conversion: Conversion): MoneyRecorder {
-  return {
-    ...recorder,
-    async deposit(request) {
-      const result = await recorder.deposit(request);
-      const { projectId, user } = request.ref;
-      // Nothing depends on it, and the deposit is recorded whatever comes of it.
-      if (result.kind !== "replayed") conversion.paid(projectId, user).catch(() => {});
-      return result;
-    },
-  };
-}
-
 /** The handlers of every module. */
 function openHandlers(services: Services, load: Load): RouteHandlers {
   const { deps } = services;
@@ -246,7 +235,7 @@ function createUpkeep(
   sweepers: readonly { sweep(): Promise<void> }[],
 ): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
   const { topUsers, refusalReports, catalogueRefresh, secrets } = services;
-  const { projectCache, fleet, holdSweep, refusedKeys } = services;
+  const { projectCache, fleet, removal, holdSweep, refusedKeys } = services;
   const { load: loadCatalogue } = catalogueRefresh;
   const flushCounters = () =>
     topUsers.flush().then(refusedKeys.flush).then(() => deps.committer.flush());
@@ -256,13 +245,18 @@ function createUpkeep(
     async sweep() {
       await flushCounters();
       await loadCatalogue();
-      if (await lease.take()) await sweepAll();
-      else holdSweep.rest();
+      try {
+        if (await lease.take()) await sweepAll();
+        else holdSweep.rest();
+      } finally {
+        await removal.run();
+      }
     },
     findUnpayable: () => findUnpayable(deps, projectCache),
     probeSecrets: createProbe(deps.kv, secrets),
     beat: fleet.beat,
     async leave() {
+      removal.stop();
       await fleet.leave();
       await lease.release();
     },
@@ -271,7 +265,7 @@ function createUpkeep(
   };
 }
 
-/** Joins what the processes of a store count together. */
+/** Joins what the processes of a store count together, and what they divide among themselves. */
 function openFleet(
   deps: Deps,
   { holds, dispatcher, refusalReports }: {
@@ -279,13 +273,14 @@ function openFleet(
     dispatcher: Dispatcher;
     refusalReports: RefusalReports;
   },
-): { fleet: Fleet; running: RunningCalls } {
+): { fleet: Fleet; running: RunningCalls; removal: Removal } {
   const fleet = createFleet(deps);
   const running = createRunningCalls(deps, holds);
   fleet.join(runningCallsPart, running.part);
   fleet.join("refusals", refusalReports.part);
   fleet.join("endpoints", dispatcher.part);
-  return { fleet, running };
+  const removers = createRemovers(deps);
+  return { fleet, running, removal: createRemoval(deps, { removers, owns: fleet.owns }) };
 }
 
 function openProjects(deps: Deps, secrets: Secrets) {
@@ -347,13 +342,14 @@ function openInference(services: Services) {
   }, models);
 }
 
-function openMetrics({ deps, running, holdSweep, dispatcher }: Services, load: Load) {
+function openMetrics({ deps, running, holdSweep, dispatcher, removal }: Services, load: Load) {
   return metricsRoutes(deps, {
     requests: () => load.requests,
     answers: () => running.size,
     holds: holdSweep.lastRound,
     deliveries: dispatcher.load,
     backlog: createBacklog(deps),
+    removalBehindMs: removal.behindMs,
   });
 }
 

@@ -1,6 +1,8 @@
 import type { Deps } from "./deps.ts";
+import { sentConfirmationRows } from "./alerts/confirmations.ts";
+import { createSessionRemover } from "./console/session_removal.ts";
 import { chatReplayRows } from "./inference/idempotency.ts";
-import { createUnkeptSweep, keptByUserRows, keptIdRows } from "./inference/kept_responses.ts";
+import { createUnkeptRemoval, keptByUserRows, keptIdRows } from "./inference/kept_responses.ts";
 import { keptTurnRows } from "./inference/kept_turns.ts";
 import { cachedResponseRows } from "./inference/response_cache.ts";
 import { createUserStatsSweep } from "./ledger/user_stats.ts";
@@ -10,11 +12,15 @@ import { unbookedPaymentRows } from "./payments/unbooked.ts";
 import { unverifiedEventRows } from "./payments/unverified.ts";
 import { paywalledRows } from "./paywall/conversion.ts";
 import { linkRows, userLinkRows } from "./paywall/link_codes.ts";
-import { createRequestSweep } from "./requests/request_log.ts";
+import { createRequestRemoval } from "./requests/request_log.ts";
 import { createMarkerSweep } from "./store/commit.ts";
-import { type ExpiringKind, removeExpired } from "./store/expiry.ts";
+import type { ExpiringKind } from "./store/expiry.ts";
 import { createExpiryIndexing } from "./store/expiry_index.ts";
-import { createTopUsersSweep } from "./summaries/top_users.ts";
+import { createExpiryRemover } from "./store/expiry_removal.ts";
+import { createProjectRemover } from "./store/project_rows.ts";
+import type { Remover } from "./store/removal.ts";
+import { createTopUsersRemoval } from "./summaries/top_users.ts";
+import { targetHealthRows } from "./upstreams/shared_openings.ts";
 import { redeliveryJobRows } from "./webhooks/redelivery.ts";
 import { createTrim } from "./webhooks/trim.ts";
 
@@ -36,37 +42,49 @@ export const expiringKinds: readonly ExpiringKind[] = [
   unbookedPaymentRows,
   unverifiedEventRows,
   redeliveryJobRows,
+  targetHealthRows,
+  sentConfirmationRows,
 ];
 
-/** How long one sweep removes what has ended, while there is more. */
-const expiredMs = 3_000;
+/** Creates what removes everything that is kept for a time. */
+export function createRemovers(deps: Deps): readonly Remover[] {
+  return [
+    createExpiryRemover(deps, expiringKinds),
+    createProjectRemover(deps, [
+      ...createTrim(deps),
+      createRequestRemoval(deps),
+      ...createTopUsersRemoval(deps),
+      ...createUnkeptRemoval(deps),
+    ]),
+    createSessionRemover(deps),
+  ];
+}
+
 /** How long one sweep looks at rows of an older version. */
 const indexingMs = 1_000;
 
-/** Cleans up, one module after the other; each call does as much as its time allows. */
+/**
+ * Does the work that one process does for all, one module after the other; each call does as much
+ * as its time allows. An error of one module does not keep the others from their work.
+ */
 export function createSweep(
   deps: Deps,
   sweepers: readonly { sweep(): Promise<void> }[],
 ): () => Promise<void> {
   const { clock } = deps;
-  const lateAfter = (ms: number) => {
-    const deadline = clock.elapsed() + ms;
-    return () => clock.elapsed() >= deadline;
-  };
   const indexOldRows = createExpiryIndexing(deps, expiringKinds);
-  const others = [
-    createTrim(deps),
+  const works = [
+    ...sweepers.map((sweeper) => () => sweeper.sweep()),
+    () => {
+      const deadline = clock.elapsed() + indexingMs;
+      return indexOldRows(() => clock.elapsed() >= deadline);
+    },
     createMarkerSweep(deps),
-    createUnkeptSweep(deps),
-    createRequestSweep(deps),
-    createTopUsersSweep(deps),
     createUserStatsSweep(deps),
   ];
   return async () => {
-    for (const sweeper of sweepers) await sweeper.sweep();
-    await indexOldRows(lateAfter(indexingMs));
-    const isLate = lateAfter(expiredMs);
-    await removeExpired(deps, { kinds: expiringKinds, now: clock.now(), isLate });
-    for (const sweepRows of others) await sweepRows();
+    const errors: unknown[] = [];
+    for (const work of works) await work().catch((error) => void errors.push(error));
+    if (errors.length > 0) throw errors[0];
   };
 }

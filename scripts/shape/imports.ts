@@ -117,8 +117,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "paywall",
     "requests",
     "summaries",
+    "alerts",
     "inference",
+    "upstreams",
     "webhooks",
+    "console",
   ],
   erasers: [
     "deps",

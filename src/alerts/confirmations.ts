@@ -8,6 +8,7 @@ import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Project } from "../projects/schema.ts";
 import { attemptsToWrite } from "../store/backoff.ts";
 import { alertsKey, sentConfirmationsKey } from "../store/keys.ts";
+import { type ExpiringKind, replacingExpiry } from "../store/expiry.ts";
 import { emptyWrite } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createSignedTokens } from "../store/signed_tokens.ts";
@@ -47,6 +48,12 @@ const perInstance = 500;
 /** How long after an attempt the next one may be: by hand, and by itself after a failed one. */
 const pauseMs = { again: minuteMs, retry: hourMs };
 
+/** The attempts of the last day. */
+export const sentConfirmationRows: ExpiringKind = {
+  prefix: sentConfirmationsKey,
+  endsAt: (value) => Math.max(...fromBytes<Sent>(value).attempts.map(({ at }) => at)) + dayMs,
+};
+
 /** An attempt to send a link. */
 interface Attempt {
   projectId: string;
@@ -54,6 +61,10 @@ interface Attempt {
   inbox: string;
   /** In milliseconds since 1970. */
   at: number;
+}
+
+interface Sent {
+  attempts: Attempt[];
 }
 
 interface ConfirmationServices {
@@ -79,14 +90,18 @@ export async function createConfirmations(
     for await (const _ of attemptsToWrite(deps)) {
       const { value, version } = await kv.get(sentConfirmationsKey);
       const now = clock.now();
-      const all = value ? fromBytes<{ attempts: Attempt[] }>(value).attempts : [];
+      const all = value ? fromBytes<Sent>(value).attempts : [];
       const attempts = all.filter(({ at }) => now - at < dayMs);
       requireFew(attempts, { projectId, inbox, now, pause });
       const counted = { attempts: [...attempts, { projectId, inbox, at: now }] };
       const write = {
         ...emptyWrite(),
         checks: [{ key: sentConfirmationsKey, version }],
-        sets: [{ key: sentConfirmationsKey, value: toBytes(counted) }],
+        ...replacingExpiry(
+          sentConfirmationRows,
+          { key: sentConfirmationsKey, value: toBytes(counted) },
+          value,
+        ),
       };
       if ((await committer.commit(write)) !== null) return;
     }

@@ -36,11 +36,11 @@ export function evaluate(
     if (known.has(conditionOf(finding)) || many >= firingMax) continue;
     fired.push({ ...finding, id: id("alr"), firedAt: now, resolvedAt: null, mailed: "nothing" });
   }
-  if (fired.length === 0 && ended.length === 0) return null;
   const resolved = ended.map((alert) => ({ ...alert, resolvedAt: now }));
-  const past = [...resolved, ...state.alerts.filter(({ resolvedAt }) => resolvedAt !== null)]
-    .filter(({ resolvedAt }) => now - (resolvedAt ?? now) < resolvedForMs)
-    .slice(0, resolvedMax);
+  const before = state.alerts.filter(({ resolvedAt }) => resolvedAt !== null);
+  const kept = before.filter(({ resolvedAt }) => now - (resolvedAt ?? now) < resolvedForMs);
+  if (fired.length === 0 && ended.length === 0 && kept.length === before.length) return null;
+  const past = [...resolved, ...kept].slice(0, resolvedMax);
   return { state: { ...state, alerts: [...fired, ...going, ...past] }, fired, resolved };
 }
 

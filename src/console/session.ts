@@ -11,12 +11,9 @@ import type { ProjectCache } from "../projects/project_cache.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { createSecrets, type Secrets } from "../store/secrets.ts";
 import {
-  listEnded,
-  listForms,
   putSession,
   putSubmittedForm,
   readSession,
-  removeOtherSessions,
   removeSession,
   type SessionHolder,
   type StoredSession,
@@ -59,8 +56,6 @@ export interface ConsoleSessions {
   readonly forgotten: string;
   /** Marks this form of the session as sent; returns whether it was the first time. */
   claim(session: ConsoleSession, formId: string): Promise<boolean>;
-  /** Removes expired sessions, until it is late. */
-  sweep(): Promise<void>;
 }
 
 const lifetimeMs = 12 * 60 * 60 * 1000;
@@ -70,9 +65,6 @@ const touchedEveryMs = 1_000;
 /** How long the entered key counts for actions that ask for it again. */
 const confirmedMs = 10 * 60 * 1000;
 const idBytes = 32;
-const readAtOnce = 100;
-/** How long one sweep goes on while there is more. */
-const sweepMs = 1_000;
 
 /** Keeps sessions as rows of the store, so that they end on the server. */
 export function createSessions(
@@ -158,22 +150,6 @@ export function createSessions(
     return await auth.opens(request, key).then(() => true, () => false);
   }
 
-  async function removeEnded(
-    { hash, endsAt }: { hash: string; endsAt: number },
-    isLate: () => boolean,
-  ): Promise<void> {
-    let forms = await listForms(kv, hash, readAtOnce);
-    while (forms.length === readAtOnce) {
-      await committer.commit({ ...emptyWrite(), deletes: forms });
-      // The session's end row stays, and is found again.
-      if (isLate()) return;
-      forms = await listForms(kv, hash, readAtOnce);
-    }
-    const write = emptyWrite();
-    removeOtherSessions(write, { hash, endsAt, forms });
-    await committer.commit(write);
-  }
-
   return {
     of,
     forgotten: cookie("", 0),
@@ -214,16 +190,6 @@ export function createSessions(
       const write = emptyWrite();
       putSubmittedForm(write, { hash, formId });
       return (await committer.commit(write)) !== null;
-    },
-    async sweep() {
-      const deadline = clock.elapsed() + sweepMs;
-      const isLate = () => clock.elapsed() >= deadline;
-      let found: number;
-      do {
-        const ended = await listEnded(kv, { now: clock.now(), limit: readAtOnce });
-        await Promise.all(ended.map((session) => removeEnded(session, isLate)));
-        found = ended.length;
-      } while (found === readAtOnce && !isLate());
     },
   };
 }

@@ -2,7 +2,7 @@ import { errorFields } from "../base/errors.ts";
 import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { processesPrefix, processKey } from "../store/keys.ts";
-import { emptyWrite, type Row } from "../store/kv.ts";
+import { emptyWrite, type Key, type Row } from "../store/kv.ts";
 
 /** One subject on which the processes of a store tell each other. */
 export interface FleetPart {
@@ -25,6 +25,11 @@ export interface Fleet {
   leave(): Promise<void>;
   /** How many processes are alive, with this one. */
   readonly size: number;
+  /**
+   * Whether a part of divided work, by its number, is this process's. Each part is one living
+   * process's; while one starts or dies, it may be two's or nobody's for some seconds.
+   */
+  owns(part: number): boolean;
 }
 
 /** How often a process beats: what it tells is known to all within a second. */
@@ -51,7 +56,8 @@ export function createFleet(
   const parts = new Map<string, FleetPart>();
   const own = processKey(id("prc"));
   let others = new Map<string, Other>();
-  let alive = 1;
+  /** The names of the processes that are alive, in order: the same for all of them. */
+  let alive = [nameOf(own)];
   let said = "";
   let saidAt = -Infinity;
   let loggedAt = -Infinity;
@@ -77,10 +83,10 @@ export function createFleet(
     const now = clock.elapsed();
     const rows = (await kv.list({ prefix: processesPrefix, limit: processesMax }))
       .filter(({ key }) => key[1] !== own[1]);
-    others = new Map(rows.map((row) => [nameOf(row), noted(row, now)]));
-    const isAlive = (row: Row) => now - (others.get(nameOf(row))?.seenAt ?? now) < deadAfterMs;
-    const living = rows.filter(isAlive).map((row) => [nameOf(row), readRow(row)] as const);
-    alive = living.length + 1;
+    others = new Map(rows.map((row) => [nameOf(row.key), noted(row, now)]));
+    const isAlive = (row: Row) => now - (others.get(nameOf(row.key))?.seenAt ?? now) < deadAfterMs;
+    const living = rows.filter(isAlive).map((row) => [nameOf(row.key), readRow(row)] as const);
+    alive = [nameOf(own), ...living.map(([name]) => name)].sort();
     for (const [name, part] of parts) {
       const told = living.map(([process, row]) => [process, row[name] ?? null] as const);
       part.hear(new Map(told.filter(([, value]) => value !== null)));
@@ -89,13 +95,13 @@ export function createFleet(
   }
 
   function noted(row: Row, now: number): Other {
-    const known = others.get(nameOf(row));
+    const known = others.get(nameOf(row.key));
     return known?.version === row.version ? known : { version: row.version, seenAt: now };
   }
 
   async function removeDead(rows: readonly Row[], now: number): Promise<void> {
     for (const row of rows) {
-      if (now - (others.get(nameOf(row))?.seenAt ?? now) < removedAfterMs) continue;
+      if (now - (others.get(nameOf(row.key))?.seenAt ?? now) < removedAfterMs) continue;
       const { key, version } = row;
       await kv.atomic({ checks: [{ key, version }], sets: [], deletes: [key] });
     }
@@ -121,12 +127,13 @@ export function createFleet(
       await kv.atomic({ ...emptyWrite(), deletes: [own] }).catch(() => {});
     },
     get size() {
-      return alive;
+      return alive.length;
     },
+    owns: (part) => alive[part % alive.length] === nameOf(own),
   };
 }
 
-const nameOf = ({ key }: Row) => String(key[1]);
+const nameOf = (key: Key) => String(key[1]);
 
 /** Returns what a process's row tells on a subject; null for nothing. */
 export function readTold(row: Row, subject: string): Json {

@@ -1,4 +1,5 @@
 import { badRequest } from "../base/errors.ts";
+import { keptKindOf } from "../base/kept_kinds.ts";
 import { fromBytes, type Json, toBytes } from "../base/json.ts";
 import { keptReferencesMax, keptResponseLifetimeMs, keptTurnBytesMax } from "../base/limits.ts";
 import type { AccountRef } from "../ledger/account.ts";
@@ -21,7 +22,7 @@ import {
   keptTurnsPrefix,
 } from "../store/keys.ts";
 import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
-import { createProjectRounds } from "../store/project_rounds.ts";
+import type { ProjectRows } from "../store/project_rows.ts";
 import type { InferenceDeps } from "./call.ts";
 import type { KeptIds, KeptReference } from "./format.ts";
 import {
@@ -246,32 +247,26 @@ export async function forgetResponse(
   await committer.commit({ ...emptyWrite(), deletes });
 }
 
-const turnsPerPart = 100;
-const sweepMs = 1_000;
+const turnsPerPage = 100;
 
-/** Creates a sweep that removes the turns of projects that no longer keep any. */
-export function createUnkeptSweep(
-  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  const eachProject = createProjectRounds({ kv, clock }, sweepMs);
-
-  /** Returns whether there is more. */
-  async function removeSome(kind: ExpiringKind, prefix: Key): Promise<boolean> {
-    const rows = await kv.list({ prefix, limit: turnsPerPart });
-    const deletes = rows.flatMap(({ key, value }) =>
-      value ? keysWithExpiry(kind, { key, value }) : []
-    );
-    if (deletes.length > 0) await committer.commit({ ...emptyWrite(), deletes });
-    return rows.length === turnsPerPart;
-  }
-
-  return () =>
-    eachProject(async ({ value }) => {
-      const project = value && fromBytes<Project>(value);
-      if (!project || keepsTurns(project)) return false;
-      const hasTurns = await removeSome(keptTurnRows, keptTurnsPrefix(project.id));
-      return await removeSome(keptByUserRows, keptByUserPrefix(project.id)) || hasTurns;
-    });
+/** Creates the removal of the turns of projects that no longer keep any. */
+export function createUnkeptRemoval(
+  { kv, committer }: Pick<Deps, "kv" | "committer">,
+): readonly ProjectRows[] {
+  const unkept = (rows: ExpiringKind, prefixOf: (projectId: string) => Key): ProjectRows => ({
+    kind: keptKindOf(rows.prefix[0]),
+    async removePage(project, now) {
+      const settings = fromBytes<Project>(project.value);
+      if (keepsTurns(settings)) return { count: 0, isMore: false, endedAt: now };
+      const found = await kv.list({ prefix: prefixOf(settings.id), limit: turnsPerPage });
+      const deletes = found.flatMap(({ key, value }) =>
+        value ? keysWithExpiry(rows, { key, value }) : []
+      );
+      if (deletes.length > 0) await committer.commit({ ...emptyWrite(), deletes });
+      return { count: found.length, isMore: found.length === turnsPerPage, endedAt: now };
+    },
+  });
+  return [unkept(keptTurnRows, keptTurnsPrefix), unkept(keptByUserRows, keptByUserPrefix)];
 }
 
 /** Erases a user's ids and turns. */

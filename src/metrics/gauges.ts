@@ -1,3 +1,4 @@
+import { type KeptKind, keptKinds } from "../base/kept_kinds.ts";
 import type { Deps, ProcessFacts } from "../deps.ts";
 import type { MetricsRegistry } from "./registry.ts";
 
@@ -8,6 +9,7 @@ export interface GaugeReadings {
   holds(): { open: number; oldestMs: number };
   deliveries(): { running: number; queued: number };
   backlog(): Promise<{ due: number; oldestMs: number; events: number }>;
+  removalBehindMs(kind: KeptKind): number;
 }
 
 /** Adds the gauges to the page. */
@@ -54,7 +56,18 @@ export function addGauges({ metrics: { page }, process }: Deps, readings: GaugeR
     "Events whose webhooks should have been written by now, counted up to a bound",
     async () => (await backlog()).events,
   );
+  addRemoval(page, readings);
   addProcess(page, process);
+}
+
+function addRemoval(page: MetricsRegistry, { removalBehindMs }: GaugeReadings): void {
+  page.gaugesBy({
+    name: "farebox_removal_behind_seconds",
+    help: "How long the oldest ended row of a kind has waited for its removal by this process",
+    label: "kind",
+    values: keptKinds,
+    read: (kind) => removalBehindMs(kind) / 1000,
+  });
 }
 
 function addProcess(

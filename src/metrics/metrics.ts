@@ -1,4 +1,5 @@
 import { formatNames } from "../base/format_names.ts";
+import { keptKinds } from "../base/kept_kinds.ts";
 import { mapRefusalCodes } from "../base/refusal_reasons.ts";
 import { unbookedReasonNames } from "../base/unbooked_reasons.ts";
 import { unverifiedReasonNames } from "../base/unverified_reasons.ts";
@@ -166,6 +167,12 @@ function troubleMeters(page: MetricsRegistry) {
       values: unverifiedReasonNames,
     }),
     refusedMoney: { chat: reasonsOf("chat"), charge: reasonsOf("charge") },
+    removedRows: page.countersBy({
+      name: "farebox_rows_removed_total",
+      help: "Rows whose time was over, removed by this process; the guide to operation lists them",
+      label: "kind",
+      values: keptKinds,
+    }),
     repairs: page.countersBy({
       name: "farebox_repairs_total",
       help: "What a dead or slow process left behind, and this one repaired",

@@ -132,6 +132,21 @@ export class MetricsRegistry {
     this.#families.push({ name, help, type: "gauge", samples });
   }
 
+  /** Declares a number for each value of a label, which are read when the page is. */
+  gaugesBy<V extends string>(
+    { name, help, label, values, read }: {
+      name: string;
+      help: string;
+      label: string;
+      values: readonly V[];
+      read: (value: V) => number;
+    },
+  ): void {
+    const samples = () =>
+      values.map((value) => sample(name, labelText({ [label]: value }), read(value)));
+    this.#families.push({ name, help, type: "gauge", samples });
+  }
+
   /** Declares a counter that is kept elsewhere, and read when the page is. */
   total(name: string, help: string, read: () => number): void {
     const samples = () => [sample(name, "", read())];

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { Bursts, projectBurst } from "../base/bursts.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
+import type { MoneyRecorder } from "../ledger/record.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { paywalledKey, paywalledPrefix, paywalledUserPrefix } from "../store/keys.ts";
 import { type ExpiringKind, keysWithExpiry, withExpiry } from "../store/expiry.ts";
@@ -102,4 +103,18 @@ export function createPaywalledErasers(
     // Rows of 0.9.0, which are gone after an hour.
     eraserOf("paywalledBefore", (user) => user),
   ];
+}
+
+/** The same recorder, which tells of each deposit that a paywall may have led to. */
+export function notingDeposits(recorder: MoneyRecorder, conversion: Conversion): MoneyRecorder {
+  return {
+    ...recorder,
+    async deposit(request) {
+      const result = await recorder.deposit(request);
+      const { projectId, user } = request.ref;
+      // Nothing depends on it, and the deposit is recorded whatever comes of it.
+      if (result.kind !== "replayed") conversion.paid(projectId, user).catch(() => {});
+      return result;
+    },
+  };
 }

@@ -1,12 +1,12 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { errorFields } from "../base/errors.ts";
-import { firstIdAt } from "../base/ids.ts";
+import { firstIdAt, timeOfId } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Eraser, eraseRows, requestIdAfterErasure } from "../store/erase.ts";
 import { requestsKey, requestsPrefix } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
-import { createProjectRounds } from "../store/project_rounds.ts";
+import type { ProjectRows } from "../store/project_rows.ts";
 import { requestColumns, type RequestRecord, type StoredRequest, storeRequest } from "./record.ts";
 import { createRefusalFolds } from "./refusal_folds.ts";
 
@@ -165,26 +165,28 @@ export function createRequestEraser(
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-const rowsPerPart = 500;
-const sweepMs = 1_000;
+const rowsPerPage = 100;
 
-/** Creates a sweep that deletes requests older than their project keeps them, until it is late. */
-export function createRequestSweep(
-  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  const eachProject = createProjectRounds({ kv, clock }, sweepMs);
-  return () =>
-    eachProject(async ({ value }) => {
-      const project = value && fromBytes<Project>(value);
-      if (!project) return false;
-      const prefix = requestsPrefix(project.id);
-      const since = clock.now() - requestDaysOf(project) * dayMs;
-      const end = [...prefix, firstIdAt("rql", since)];
-      const rows = await kv.list({ prefix, end, limit: rowsPerPart });
-      if (rows.length === 0) return false;
-      await committer.commit({ ...emptyWrite(), deletes: rows.map(({ key }) => key) });
-      return rows.length === rowsPerPart;
-    });
+/** Creates the removal of requests that are older than their project keeps them. */
+export function createRequestRemoval(
+  { kv, committer }: Pick<Deps, "kv" | "committer">,
+): ProjectRows {
+  return {
+    kind: "requests",
+    async removePage(project, now) {
+      const keptMs = requestDaysOf(fromBytes<Project>(project.value)) * dayMs;
+      const prefix = requestsPrefix(String(project.key[1]));
+      const end = [...prefix, firstIdAt("rql", now - keptMs)];
+      const keys = (await kv.list({ prefix, end, limit: rowsPerPage })).map(({ key }) => key);
+      if (keys.length > 0) await committer.commit({ ...emptyWrite(), deletes: keys });
+      const last = keys.at(-1);
+      return {
+        count: keys.length,
+        isMore: keys.length === rowsPerPage,
+        endedAt: last ? timeOfId(String(last[2])) + keptMs : now,
+      };
+    },
+  };
 }
 
 /** How many days a project keeps its requests; 0 for not at all. */

@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 import { commitUnlessMoved, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
 import { accountKey, authorizationKey, topUsersKey, topUsersPrefix } from "../store/keys.ts";
 import { emptyWrite, type Kv } from "../store/kv.ts";
-import { createProjectRounds } from "../store/project_rounds.ts";
+import type { ProjectRows } from "../store/project_rows.ts";
 import { monthOf } from "../base/period.ts";
 
 /** Tracks who spends most, without reading every account. */
@@ -251,38 +251,33 @@ function periodsAt(now: number): string[] {
 }
 
 const keptDays = { d: 400, h: 100 } as const;
-const rowsPerPart = 200;
-const sweepMs = 1_000;
+const rowsPerPage = 100;
 
-/** Creates a sweep that deletes old rows of days and hours, until it is late. */
-export function createTopUsersSweep(
-  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
-): () => Promise<void> {
-  const eachProject = createProjectRounds({ kv, clock }, sweepMs);
-
-  /** Returns whether there may be more. */
-  async function removeOld(projectId: string, kind: string, days: number): Promise<boolean> {
-    const prefix = topUsersPrefix(projectId);
-    const end = new Date(clock.now() - days * dayMs).toISOString().slice(0, 10);
-    const rows = await kv.list({
-      prefix,
-      start: [...prefix, kind],
-      end: [...prefix, `${kind}${end}`],
-      limit: rowsPerPart,
-    });
-    if (rows.length === 0) return false;
-    await committer.commit({ ...emptyWrite(), deletes: rows.map((row) => row.key) });
-    return rows.length === rowsPerPart;
-  }
-
-  return () =>
-    eachProject(async ({ key }) => {
-      let hasMore = false;
-      for (const [kind, days] of Object.entries(keptDays)) {
-        if (await removeOld(String(key[1]), kind, days)) hasMore = true;
-      }
-      return hasMore;
-    });
+/** Creates the removal of old rows of days and hours. */
+export function createTopUsersRemoval(
+  { kv, committer }: Pick<Deps, "kv" | "committer">,
+): readonly ProjectRows[] {
+  return Object.entries(keptDays).map(([period, days]) => ({
+    kind: "top_users",
+    async removePage(project, now) {
+      const prefix = topUsersPrefix(String(project.key[1]));
+      const firstKept = new Date(now - days * dayMs).toISOString().slice(0, 10);
+      const rows = await kv.list({
+        prefix,
+        start: [...prefix, period],
+        end: [...prefix, `${period}${firstKept}`],
+        limit: rowsPerPage,
+      });
+      const deletes = rows.map(({ key }) => key);
+      if (deletes.length > 0) await committer.commit({ ...emptyWrite(), deletes });
+      const last = String(deletes.at(-1)?.[2] ?? "").slice(1, 11);
+      return {
+        count: deletes.length,
+        isMore: deletes.length === rowsPerPage,
+        endedAt: last ? Date.parse(last) + days * dayMs : now,
+      };
+    },
+  }));
 }
 
 function rename(ranked: readonly TopUser[], { user, pseudonym }: Erasure): TopUser[] {

@@ -2,9 +2,14 @@ import { errorFields } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { targetHealthPrefix } from "../store/keys.ts";
-import { commitUnlessMoved } from "../store/erase.ts";
+import { type ExpiringKind, withExpiry } from "../store/expiry.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
-import { pagesUnder } from "../store/scan.ts";
+
+/** Until when breakers are open. What said so of one that has closed is removed at that time. */
+export const targetHealthRows: ExpiringKind = {
+  prefix: targetHealthPrefix,
+  endsAt: (value) => fromBytes<number>(value),
+};
 
 /** Until when one breaker is open, as the store has it for all processes. */
 export class SharedOpening {
@@ -36,15 +41,12 @@ export interface SharedOpenings {
    * was never read, for a short time; else null.
    */
   refresh(openings: readonly SharedOpening[]): Promise<void> | null;
-  /** Removes rows whose time has passed. */
-  sweep(): Promise<void>;
 }
 
 const readEveryMs = 2_000;
 /** How long a call waits for the first read, in ms. */
 const firstReadMs = 250;
 const logEveryMs = 60_000;
-const rowsPerRead = 200;
 
 /** Creates the sharing of one process. */
 export function createSharedOpenings(
@@ -69,7 +71,7 @@ export function createSharedOpenings(
       written = opening.wanted;
       const change = emptyWrite();
       if (written === null) change.deletes.push(key);
-      else change.sets.push({ key, value: toBytes(written) });
+      else change.sets.push(...withExpiry(targetHealthRows, { key, value: toBytes(written) }));
       try {
         await committer.commit(change);
         opening.stored = written;
@@ -118,17 +120,6 @@ export function createSharedOpenings(
           resolve();
         });
       });
-    },
-    async sweep() {
-      const now = clock.now();
-      // At most one row for each target that is failing now.
-      for await (const rows of pagesUnder(kv, targetHealthPrefix, rowsPerRead)) {
-        const past = rows.filter(({ value }) => value && fromBytes<number>(value) < now);
-        // Another process may just have opened it again.
-        await Promise.all(
-          past.map((row) => commitUnlessMoved(committer, row, { sets: [], deletes: [row.key] })),
-        );
-      }
     },
   };
 }

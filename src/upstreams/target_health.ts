@@ -43,8 +43,6 @@ export interface TargetHealth {
   ended(target: Target): void;
   /** Every target that is known. */
   view(): readonly TargetView[];
-  /** Removes what the store has of breakers that are no longer open. */
-  sweep(): Promise<void>;
 }
 
 /** What is known of one target. */
@@ -147,7 +145,6 @@ export function createTargetHealth(
         firstByteMs: firstByte.at(now),
       }));
     },
-    sweep: openings.sweep,
   };
 }
 

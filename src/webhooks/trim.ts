@@ -1,67 +1,52 @@
-import { firstIdAt } from "../base/ids.ts";
+import { firstIdAt, timeOfId } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import { deliveryKey, logKey, logPrefix, outboxKey, outboxPrefix } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
-import { createProjectRounds } from "../store/project_rounds.ts";
+import { emptyWrite, type Row, type Write } from "../store/kv.ts";
+import type { ProjectRows } from "../store/project_rows.ts";
 import { filterName, removeDelivery } from "./delivery_rows.ts";
-import type { DeliveryStatus } from "./schema.ts";
-import { listEventsBefore, readDeliveries } from "./store.ts";
+import type { Delivery, DeliveryStatus } from "./schema.ts";
+import { listEventsBefore, readDeliveries, type Versioned } from "./store.ts";
 
-/**
- * How many rows are removed from one project before the next one, so that a busy project does not
- * delay the others.
- */
-const partSize = 40;
-/**
- * How long one sweep runs while there is more: a fifth of the interval, in which more is removed
- * than a process delivers in it.
- */
-const sweepMs = 3_000;
+/** The most deliveries that one page removes: each has five rows. */
+const deliveriesMax = 40;
+const eventsPerPage = 100;
 const dayMs = 24 * 60 * 60 * 1000;
 /**
  * An event is kept longer than its deliveries by the longest time that one of them may be pending.
  */
 const eventGraceMs = 8 * dayMs;
 
-/**
- * Removes ended deliveries older than the retention, and events without deliveries. Each call does
- * a bounded part, project by project, and continues where the last one stopped.
- */
-export function createTrim({ kv, committer, clock, config }: Deps): () => Promise<void> {
-  const rowsPerPart = Math.min(partSize, kv.limits.checks - 2);
-  const eachProject = createProjectRounds({ kv, clock }, sweepMs);
+/** Creates the removal of ended deliveries after the retention, and of events after them. */
+export function createTrim(
+  { kv, committer, config }: Pick<Deps, "kv" | "committer" | "config">,
+): readonly ProjectRows[] {
+  const deliveriesPerPage = Math.min(deliveriesMax, Math.floor(kv.limits.checks / 2));
+  const retentionMs = config.webhooks.retentionDays * dayMs;
 
-  /** Returns whether there may be more. */
-  async function trimDeliveries(
-    projectId: string,
-    status: DeliveryStatus,
-    before: number,
-  ): Promise<boolean> {
-    const name = filterName({}, status);
-    const rows = await kv.list({
-      prefix: logPrefix(projectId, name),
-      end: logKey(projectId, name, firstIdAt("dly", before)),
-      limit: rowsPerPart,
-    });
-    const ids = rows.map(({ key }) => ({ projectId, id: String(key[3]) }));
-    const found = await readDeliveries(kv, ids);
-    const write = emptyWrite();
-    for (const row of found) {
-      // A delivery that became pending again is kept.
-      if (row?.value.status !== status) continue;
-      write.checks.push({ key: deliveryKey(projectId, row.value.id), version: row.version });
-      removeDelivery(write, row.value);
-    }
-    if (write.deletes.length === 0) return false;
-    return (await committer.commit(write)) !== null && rows.length === rowsPerPart;
-  }
-
-  async function trimEvents(projectId: string, beforeId: string): Promise<boolean> {
-    const keys = await listEventsBefore(kv, projectId, { beforeId, limit: rowsPerPart });
-    if (keys.length === 0) return false;
-    await committer.commit({ ...emptyWrite(), deletes: keys });
-    return keys.length === rowsPerPart;
-  }
+  const deliveries = (status: DeliveryStatus): ProjectRows => ({
+    kind: "delivery",
+    async removePage(project, now) {
+      const projectId = String(project.key[1]);
+      const name = filterName({}, status);
+      const rows = await kv.list({
+        prefix: logPrefix(projectId, name),
+        end: logKey(projectId, name, firstIdAt("dly", now - retentionMs)),
+        limit: deliveriesPerPage,
+      });
+      const ids = rows.map(({ key }) => ({ projectId, id: String(key[3]) }));
+      const found = await readDeliveries(kv, ids);
+      const write = emptyWrite();
+      for (const [at, row] of rows.entries()) addRemoval(write, { row, status, found: found[at] });
+      const isRemoved = rows.length > 0 && await committer.commit(write) !== null;
+      const last = ids.at(-1);
+      return {
+        count: isRemoved ? rows.length : 0,
+        // What one of them has become is read again.
+        isMore: rows.length > 0 && (!isRemoved || rows.length === deliveriesPerPage),
+        endedAt: last ? timeOfId(last.id) + retentionMs : now,
+      };
+    },
+  });
 
   /** An event without deliveries yet is kept, however old: no process may have run since. */
   async function firstKeptEvent(before: number): Promise<string> {
@@ -70,17 +55,54 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
     return waiting ? String(waiting.key[1]) : beforeId;
   }
 
-  return async () => {
-    const before = clock.now() - config.webhooks.retentionDays * dayMs;
-    const eventsBefore = await firstKeptEvent(before - eventGraceMs);
-    await eachProject(async ({ key }) => {
-      const projectId = String(key[1]);
-      const more = [
-        await trimDeliveries(projectId, "success", before),
-        await trimDeliveries(projectId, "error", before),
-      ];
+  /** Whether ended deliveries of a project are yet to be removed. */
+  async function hasEndedDeliveries(projectId: string, now: number): Promise<boolean> {
+    const end = firstIdAt("dly", now - retentionMs);
+    for (const status of ["success", "error"] as const) {
+      const name = filterName({}, status);
+      const prefix = logPrefix(projectId, name);
+      const [row] = await kv.list({ prefix, end: logKey(projectId, name, end), limit: 1 });
+      if (row) return true;
+    }
+    return false;
+  }
+
+  const events: ProjectRows = {
+    kind: "event",
+    async removePage(project, now) {
+      const keptMs = retentionMs + eventGraceMs;
       // After a long pause both are due: an event is read as long as it has deliveries.
-      return more.includes(true) || await trimEvents(projectId, eventsBefore);
-    });
+      if (await hasEndedDeliveries(String(project.key[1]), now)) {
+        return { count: 0, isMore: true, endedAt: now };
+      }
+      const beforeId = await firstKeptEvent(now - keptMs);
+      const limit = eventsPerPage;
+      const keys = await listEventsBefore(kv, String(project.key[1]), { beforeId, limit });
+      if (keys.length > 0) await committer.commit({ ...emptyWrite(), deletes: keys });
+      const last = keys.at(-1);
+      return {
+        count: keys.length,
+        isMore: keys.length === limit,
+        endedAt: last ? timeOfId(String(last[2])) + keptMs : now,
+      };
+    },
   };
+
+  return [deliveries("success"), deliveries("error"), events];
+}
+
+/** Adds the removal of a delivery that the log has under a status. */
+function addRemoval(
+  write: Write,
+  { row: { key }, status, found }: {
+    row: Row;
+    status: DeliveryStatus;
+    found: Versioned<Delivery> | null | undefined;
+  },
+): void {
+  const [, projectId = "", , id = ""] = key.map(String);
+  write.checks.push({ key: deliveryKey(projectId, id), version: found?.version ?? null });
+  if (found?.value.status === status) removeDelivery(write, found.value);
+  // A delivery that became pending again is kept, and this row of the log is out of date.
+  else write.deletes.push(key);
 }

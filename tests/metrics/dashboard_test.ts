@@ -63,7 +63,7 @@ Deno.test("alerts: they use existing metrics, with existing labels", async () =>
   const { series } = await scrape(world);
   const keys = [...series.keys()];
   const expressions = [...(await read("alerts.yml")).matchAll(/^ +expr: (.+)$/gm)];
-  assert.equal(expressions.length, 7);
+  assert.equal(expressions.length, 8);
   for (const [, expression = ""] of expressions) {
     for (const [, name, label = ""] of expression.matchAll(/\b(farebox_\w+)(?:\{(.*?)\})?/g)) {
       assert.ok(keys.some((key) => key.startsWith(name ?? "") && key.includes(label)), expression);

@@ -4,6 +4,7 @@ import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { commitMarkerKey, dueKey, readyKey } from "../../src/store/keys.ts";
 import { leaseMs as leaseOf } from "../../src/webhooks/lease.ts";
 import { outboxGraceMs, unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
+import { endingKinds, putRows } from "../support/ending_rows.ts";
 import { chat, chatStream, openReader, until } from "../support/chat.ts";
 import { settle } from "../support/clock.ts";
 import { stripeCases } from "../support/payments.ts";
@@ -350,6 +351,16 @@ const table: Record<string, Case> = {
       await deliver(world);
       await world.app.sweep();
       await world.clock.advance(11 * 60_000); // this process's own last marker is removed too
+      await world.app.sweep();
+    },
+  },
+  "rows whose time is over": {
+    moves: { 'farebox_rows_removed_total{kind="link"}': 3 },
+    async happens(world) {
+      const make = endingKinds.get("link") ?? assert.fail();
+      const { projectId, clock } = world;
+      const old = ["a", "b", "c"].map((name) => ({ projectId, name, endsAt: clock.now() - 1 }));
+      await putRows(world.deps.kv, old.flatMap(make));
       await world.app.sweep();
     },
   },

@@ -2,35 +2,12 @@ import assert from "node:assert/strict";
 import { toBytes } from "../../src/base/json.ts";
 import { withExpiry } from "../../src/store/expiry.ts";
 import { expiryIndexedKey } from "../../src/store/keys.ts";
-import { emptyWrite, type Key, type Kv, type Write } from "../../src/store/kv.ts";
+import type { Key } from "../../src/store/kv.ts";
 import { expiringKinds } from "../../src/sweeps.ts";
+import { endingRow, putRows } from "../support/ending_rows.ts";
 import { createWorld, type World } from "../support/world.ts";
 
 const day = 24 * 60 * 60 * 1000;
-
-/** A row of any kind that ends at that time: each kind reads its own member. */
-const endingAt = (name: unknown, at: number): Uint8Array => {
-  const lifetimes: Record<string, number> = {
-    pending_payment: 30 * day,
-    stripe_reversal: 30 * day,
-    unbooked_payment: 90 * day,
-    unverified_events: 7 * day,
-    redelivery_job: 7 * day,
-    paywalled: day / 24,
-  };
-  const since = at - (lifetimes[String(name)] ?? 0);
-  if (name === "paywalled") return toBytes(since);
-  const done = { status: "done", updatedAt: new Date(since).toISOString() };
-  return toBytes({ expiresAt: at, at: since, keptAt: since, lastAt: since, ...done });
-};
-
-const keyOf = (prefix: Key, name: string): Key => [...prefix, "pw_1", name];
-
-async function putAll(kv: Kv, rows: Write["sets"]): Promise<void> {
-  for (let at = 0; at < rows.length; at += 400) {
-    await kv.atomic({ ...emptyWrite(), sets: rows.slice(at, at + 400) });
-  }
-}
 
 /** Rows of every kind that have ended, and some that have not. */
 async function fill(
@@ -40,12 +17,12 @@ async function fill(
   const now = world.clock.now();
   for (const kind of expiringKinds) {
     const rowOf = (name: string, endsAt: number) => {
-      const row = { key: keyOf(kind.prefix, name), value: endingAt(kind.prefix[0], endsAt) };
+      const row = endingRow(kind, { projectId: "pw_1", name, endsAt });
       return isIndexed ? withExpiry(kind, row) : [row];
     };
     const ended = Array.from({ length: rowsEach }, (_, n) => rowOf(`old-${n}`, now - 1 - n));
-    await putAll(world.deps.kv, ended.flat());
-    await putAll(world.deps.kv, ["live-1", "live-2"].flatMap((name) => rowOf(name, now + day)));
+    await putRows(world.deps.kv, ended.flat());
+    await putRows(world.deps.kv, ["live-1", "live-2"].flatMap((name) => rowOf(name, now + day)));
   }
 }
 
@@ -119,8 +96,8 @@ Deno.test("expiry: a row that was written again with a later end stays until the
   const { kv } = world.deps;
   for (const kind of expiringKinds) {
     for (const endsAt of [now - 5, now + 1_000]) {
-      const key = keyOf(kind.prefix, "again");
-      await putAll(kv, withExpiry(kind, { key, value: endingAt(kind.prefix[0], endsAt) }));
+      const row = endingRow(kind, { projectId: "pw_1", name: "again", endsAt });
+      await putRows(kv, withExpiry(kind, row));
     }
   }
   await world.app.sweep();
@@ -135,7 +112,7 @@ Deno.test("expiry: a row that was written again with a later end stays until the
 Deno.test("expiry: rows of 0.9.0, which have no end of their own, are removed too", async () => {
   using world = await createWorld();
   await fill(world, { isIndexed: false });
-  await putAll(world.deps.kv, [{ key: ["chat_replay_due", 1, "pw_1", "a"], value: toBytes({}) }]);
+  await putRows(world.deps.kv, [{ key: ["chat_replay_due", 1, "pw_1", "a"], value: toBytes({}) }]);
   await world.app.sweep();
   assert.deepEqual(await left(world), allLive);
   assert.deepEqual(await rowsUnder(world, ["chat_replay_due"]), []);
@@ -163,7 +140,7 @@ Deno.test("expiry: an end that cannot be understood is left alone, and stops not
   await world.app.sweep();
   const { kv } = world.deps;
   const newer: Key = ["expiry", 0, 1, "of_a_newer_version", "x"];
-  await putAll(kv, [
+  await putRows(kv, [
     { key: newer, value: new Uint8Array() },
     { key: ["expiry", 0, 1, "kept_id", "pw_1", "broken"], value: new Uint8Array() },
     { key: ["kept_id", "pw_1", "broken"], value: Uint8Array.of(1, 2) },

@@ -164,7 +164,7 @@ Deno.test("logs: after a pause in which both became old, deliveries are deleted 
   assert.equal(deleted, 50);
 });
 
-Deno.test("logs: sweeps reach every project, however many there are", async () => {
+Deno.test("logs: a sweep reaches every project, however many there are", async () => {
   using world = await createWorld({ env: { WEBHOOK_RETENTION_DAYS: "2" } });
   for (let n = 0; n < 99; n++) await world.makeProject();
   const last = await world.makeProject();
@@ -176,8 +176,7 @@ Deno.test("logs: sweeps reach every project, however many there are", async () =
   await deliver(world);
   await world.clock.advance(3 * 24 * 3_600_000);
   const left = () => world.deps.kv.list({ prefix: ["delivery", last.projectId], limit: 1 });
-  await world.app.sweep();
-  assert.equal((await left()).length, 1, "the first sweep's part is a hundred projects");
+  assert.equal((await left()).length, 1);
   await world.app.sweep();
   assert.deepEqual(await left(), []);
 });
