@@ -14,6 +14,7 @@ import { benchMoney } from "./bench/money.ts";
 import { benchPages } from "./bench/pages.ts";
 import { benchPeers } from "./bench/peers.ts";
 import { benchOutages } from "./bench/outages.ts";
+import { benchRemoval } from "./bench/removal.ts";
 import { benchStreams } from "./bench/streams.ts";
 import { benchWebhooks } from "./bench/webhooks.ts";
 
@@ -25,6 +26,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   money: benchMoney,
   growth: benchGrowth,
   memory: benchMemory,
+  removal: benchRemoval,
   webhooks: benchWebhooks,
   logs: benchLogs,
   formats: benchFormats,

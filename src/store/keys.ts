@@ -157,7 +157,7 @@ export const sumsPrefix = (projectId: string): Key => ["sum", projectId];
 /**
  * The users of a project who spent most in a period: a month `YYYY-MM`, a day `dYYYY-MM-DD` or an
  * hour `hYYYY-MM-DDTHH`, all in UTC. Written by the sweep. Months are kept forever, days for 400
- * days, hours for 100.
+ * days, hours for 100; removed after that.
  */
 export const topUsersKey = (projectId: string, period: string): Key => [
   "top_users",
@@ -293,7 +293,7 @@ export const modelReasoningKey = (url: string, model: string): Key => ["reasonin
 /**
  * Until when the breaker of a target is open, in ms since 1970: of a model of an upstream, by a
  * hash of the upstream's URL, name and key. Written without a check by each process that opens it;
- * removed when it closes, or by the sweep once that time has passed.
+ * removed when it closes, or once that time has passed.
  */
 export const targetHealthKey = (upstreamHash: string, model: string): Key => [
   "target_health",
@@ -330,8 +330,7 @@ export const leasesPrefix: Key = ["lease"];
 
 /**
  * When a row that is kept for a time ends, in ms since 1970, and which row: no value. `part` is one
- * of a few, so that parts can be swept on their own. Written and removed with that row; what ended
- * is removed by the sweep.
+ * of a few, which processes divide among themselves. Written and removed with that row.
  */
 export const expiryKey = (part: number, endsAt: number, key: Key): Key => [
   ...expiryPrefix(part),

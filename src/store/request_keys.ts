@@ -59,7 +59,7 @@ export const alertsKey = (projectId: string): Key => ["alerts", projectId];
 export const alertsPrefix: Key = ["alerts"];
 /**
  * When links to confirm addresses of alerts were sent, within a day: by whom, and to a hash of
- * which inbox. At most 500.
+ * which inbox. At most 500; removed a day after the last one.
  */
 export const sentConfirmationsKey: Key = ["sent_confirmations"];
 

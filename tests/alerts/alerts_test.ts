@@ -172,3 +172,21 @@ Deno.test("alerts: settings are validated field by field", async () => {
     assert.deepEqual([status, body.error.param], [400, param]);
   }
 });
+
+Deno.test("alerts: a resolved one goes after 30 days, though nothing else fires", async () => {
+  const { world } = await watchingWorld();
+  using _ = world;
+  await world.deposit("ada", "0.5");
+  await nextCheck(world);
+  await world.deposit("ada", "20");
+  await nextCheck(world);
+  const stored = async () =>
+    (await rowsNaming(world, "ada")).filter((row) => /^\["alerts"/.test(row));
+  assert.equal((await stored()).length, 1);
+  await world.clock.advance(29 * 24 * 3_600_000);
+  await nextCheck(world);
+  assert.equal((await stored()).length, 1);
+  await world.clock.advance(2 * 24 * 3_600_000);
+  await nextCheck(world);
+  assert.deepEqual(await stored(), []);
+});

@@ -3,6 +3,7 @@ import { fromBytes, toBytes } from "../../src/base/json.ts";
 import type { Mail } from "../../src/deps.ts";
 import type { Project } from "../../src/projects/schema.ts";
 import { projectKey } from "../../src/store/keys.ts";
+import { sentConfirmationsKey } from "../../src/store/keys.ts";
 import { linkIn, nextCheck } from "../support/alerts.ts";
 import { signedIn, textOf, Visitor } from "../support/console.ts";
 import { put } from "../support/verify.ts";
@@ -184,4 +185,18 @@ Deno.test("alerts: the console shows who has not confirmed, and sends the link a
   assert.match(textOf((await owner.get("alerts")).html), /owner@my\.app confirmed/);
   const confirmed = await owner.post("alerts/confirm", { email });
   assert.match(textOf(confirmed.html), /not waiting for a confirmation/);
+});
+
+Deno.test("alerts: who was sent a link is forgotten a day later", async () => {
+  const { world } = await tellingWorld(["owner@my.app"]);
+  using _ = world;
+  await nextCheck(world);
+  const stored = async () => (await world.deps.kv.get(sentConfirmationsKey)).value !== null;
+  assert.equal(await stored(), true);
+  await world.clock.advance(23 * 3_600_000);
+  await world.app.sweep();
+  assert.equal(await stored(), true);
+  await world.clock.advance(2 * 3_600_000);
+  await world.app.sweep();
+  assert.equal(await stored(), false);
 });

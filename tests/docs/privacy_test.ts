@@ -1,22 +1,10 @@
 import assert from "node:assert/strict";
 import { guideContents } from "../../src/guides/contents.ts";
 import * as keys from "../../src/store/keys.ts";
+import { familiesOf } from "../support/key_families.ts";
 
 const guide = await Deno.readTextFile(new URL("../../guides/privacy.md", import.meta.url));
 const fileOf = (path: string) => Deno.readTextFile(new URL(`../../${path}`, import.meta.url));
-
-/** The first parts of all keys: what rows of the database begin with. */
-function families(): Set<string> {
-  const found = new Set<string>();
-  for (const made of Object.values(keys)) {
-    // Any arguments will do: the first part never depends on them.
-    const key = typeof made === "function"
-      ? (made as (...parts: unknown[]) => unknown)(...Array.from({ length: 8 }, () => ["x"]))
-      : made;
-    if (Array.isArray(key)) found.add(String(key[0]));
-  }
-  return found;
-}
 
 /** The rows of the table under a heading, without its head. */
 function tableUnder(heading: string): string[][] {
@@ -31,7 +19,7 @@ Deno.test("privacy: the guide names every kind of rows that the database can hav
   const named = stored.flatMap(([, rows = ""]) =>
     [...rows.matchAll(/`([a-z_]+)`/g)].map(([, name = ""]) => name)
   );
-  assert.deepEqual(named.toSorted(), [...families()].toSorted());
+  assert.deepEqual(named.toSorted(), [...familiesOf(keys)].toSorted());
 });
 
 Deno.test("privacy: of each it says what is of a person, and how long", () => {
