@@ -279,8 +279,9 @@ function openFleet(
   fleet.join(runningCallsPart, running.part);
   fleet.join("refusals", refusalReports.part);
   fleet.join("endpoints", dispatcher.part);
-  const removers = createRemovers(deps);
-  return { fleet, running, removal: createRemoval(deps, { removers, owns: fleet.owns }) };
+  const isBusy = () => running.size > 0;
+  const removal = createRemoval(deps, { removers: createRemovers(deps), owns: fleet.owns, isBusy });
+  return { fleet, running, removal };
 }
 
 function openProjects(deps: Deps, secrets: Secrets) {

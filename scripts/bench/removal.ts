@@ -62,10 +62,11 @@ async function fill(
 
 /** Removes all that has ended, by as many processes; returns how long that took, in s. */
 async function timeRemoval(kvs: readonly Kv[], kind: KeptKind, count: number): Promise<number> {
+  const isBusy = () => false;
   const removals = kvs.map((kv, rank) => {
     const deps = depsOf(kv);
     const owns = (part: number) => part % kvs.length === rank;
-    const removal = createRemoval(deps, { removers: createRemovers(deps), owns });
+    const removal = createRemoval(deps, { removers: createRemovers(deps), owns, isBusy });
     return { removal, removed: deps.metrics.removedRows[kind] };
   });
   const startedAt = performance.now();

@@ -33,6 +33,8 @@ export function createExpiryRemover(
   const rowsPerPage = Math.min(pageMax, Math.floor(kv.limits.checks / 2));
   /** Where the last round stopped, by part: what no version knows must not be read each time. */
   const places = new Map<number, Key>();
+  /** The part that has the first turn in a round. */
+  let first = 0;
 
   async function removePart(part: number, round: Round): Promise<void> {
     const prefix = expiryPrefix(part);
@@ -110,7 +112,9 @@ export function createExpiryRemover(
 
   return {
     begin(round) {
-      for (let part = 0; part < removalParts; part++) {
+      first++;
+      for (let at = 0; at < removalParts; at++) {
+        const part = (first + at) % removalParts;
         if (round.owns(part)) round.add(() => removePart(part, round));
       }
     },

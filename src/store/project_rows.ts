@@ -28,109 +28,126 @@ export interface RemovedPage {
   endedAt: number;
 }
 
-/** Some rows of one project of which more have ended than a page removes. */
-interface Busy {
-  rows: ProjectRows;
-  projectKey: Key;
-  /** In milliseconds since 1970. */
-  endedAt: number;
+/** Something that waits for its turn. */
+interface Task {
+  name: string;
+  kind: KeptKind | null;
+  projectKey: Key | null;
+  /** When the last row that it removed had ended, in ms since 1970; null where it has none yet. */
+  endedAt: number | null;
+  /** Does one page; returns whether there is more. */
+  run(round: Round): Promise<boolean>;
 }
 
-/** So few that a round is not over before its looks are. */
 const projectsPerRead = 20;
 /** How much longer the pause between two looks at all projects is than the looks themselves. */
 const pauseRatio = 9;
 
 /**
- * Removes what has ended from project after project. Those with more than a page go on page by page
- * while others are looked at, so that neither a busy project waits for many quiet ones, nor these
- * for it.
+ * Removes what has ended from project after project. What has more than a page waits for its next
+ * turn behind the others, so that neither a busy project waits for many quiet ones, nor these for
+ * it.
  */
 export function createProjectRemover(
   { kv, clock }: { kv: Kv; clock: Pick<Clock, "elapsed"> },
   kinds: readonly ProjectRows[],
 ): Remover {
-  const busy = new Map<string, Busy>();
-  /** The last project of the looks under way; null between two. */
-  let after: Key | null = null;
+  /** What a late round leaves is done by the next one. */
+  const queue: Task[] = [];
+  /** The names of what waits or runs. */
+  const known = new Set<string>();
+  let workers = 0;
   let lookedAt = -Infinity;
   let tookMs = 0;
 
-  async function removePage(
-    rows: ProjectRows,
-    { key, value }: Row,
-    round: Round,
-  ): Promise<RemovedPage> {
-    if (!value) return { count: 0, isMore: false, endedAt: round.now };
-    const page = await rows.removePage({ key, value }, round.now);
-    round.removed(rows.kind, page.count);
-    return page;
+  function add(task: Task): void {
+    if (known.has(task.name)) return;
+    known.add(task.name);
+    queue.push(task);
   }
 
-  /** Removes page after page of what a project has too much of for one. */
-  async function goOn(name: string, one: Busy, round: Round): Promise<void> {
-    const { rows, projectKey } = one;
-    while (busy.has(name)) {
-      const page = await round.turn(async () => removePage(rows, await kv.get(projectKey), round))
-        .catch((error) => {
-          busy.delete(name);
-          throw error;
-        });
-      if (page === null) return round.left(rows.kind, one.endedAt);
-      one.endedAt = page.endedAt;
-      if (!page.isMore) busy.delete(name);
+  function removalOf(rows: ProjectRows, projectKey: Key): Task {
+    const task: Task = {
+      // Several may be of one kind, such as those of each status.
+      name: `${kinds.indexOf(rows)} ${keyText(projectKey)}`,
+      kind: rows.kind,
+      projectKey,
+      endedAt: null,
+      async run(round) {
+        const { key, value } = await kv.get(projectKey);
+        if (!value) return false;
+        const { count, isMore, endedAt } = await rows.removePage({ key, value }, round.now);
+        round.removed(rows.kind, count);
+        if (isMore) task.endedAt = endedAt;
+        return isMore;
+      },
+    };
+    return task;
+  }
+
+  /** Looks at all projects, some at each turn, behind what it has found with the last one. */
+  function looks(): Task {
+    let after: Key | null = null;
+    return {
+      ...{ name: "looks", kind: null, projectKey: null, endedAt: null },
+      async run(round) {
+        const limit = projectsPerRead;
+        const projects: Row[] = await listAfter(kv, projectsPrefix, { after, limit });
+        for (const { key } of projects) {
+          if (isOwn(key, round)) { for (const rows of kinds) add(removalOf(rows, key)); }
+        }
+        after = projects.at(-1)?.key ?? null;
+        const isMore = projects.length === projectsPerRead;
+        if (!isMore) tookMs = clock.elapsed() - lookedAt;
+        startWorkers(round);
+        return isMore;
+      },
+    };
+  }
+
+  function startWorkers(round: Round): void {
+    for (; workers < Math.min(kv.limits.inFlight, queue.length); workers++) {
+      round.add(() => work(round).finally(() => workers--));
     }
   }
 
-  /** Returns whether the project was looked at: not where it is late. */
-  async function look(rows: ProjectRows, project: Row, round: Round): Promise<boolean> {
-    // Several may be of one kind, such as those of each status.
-    const name = `${kinds.indexOf(rows)} ${keyText(project.key)}`;
-    if (busy.has(name)) return true;
-    const page = await round.turn(() => removePage(rows, project, round));
-    if (page === null) return false;
-    if (!page.isMore) return true;
-    const one: Busy = { rows, projectKey: project.key, endedAt: page.endedAt };
-    busy.set(name, one);
-    round.add(() => goOn(name, one, round));
-    return true;
-  }
-
-  /** Looks at some projects; returns whether it was not too late for one of them. */
-  async function lookAt(projects: readonly Row[], round: Round): Promise<boolean> {
-    let isComplete = true;
-    const looks = projects.flatMap((project) => kinds.map((rows) => look(rows, project, round)));
-    for (const result of await Promise.allSettled(looks)) {
-      // One project's error does not keep the others' rows.
-      if (result.status === "rejected") round.add(() => Promise.reject(result.reason));
-      else isComplete &&= result.value;
+  async function work(round: Round): Promise<void> {
+    for (let task = queue.shift(); task; task = queue.shift()) {
+      const { name, run } = task;
+      const isMore = await round.turn(() => run(round)).catch((error) => {
+        // One project's error does not keep the others' rows.
+        round.add(() => Promise.reject(error));
+        return false;
+      });
+      if (isMore === null) return stop(task, round);
+      if (isMore) queue.push(task);
+      else known.delete(name);
     }
-    return isComplete;
   }
 
-  /** Looks at all projects, as far as the round's time allows; the next one goes on. */
-  async function lookAtAll(round: Round): Promise<void> {
-    if (after === null && clock.elapsed() - lookedAt < pauseRatio * tookMs) return;
-    if (after === null) lookedAt = clock.elapsed();
-    do {
-      const place: Key | null = after;
-      const projects = await round.turn(() =>
-        listAfter(kv, projectsPrefix, { after: place, limit: projectsPerRead })
-      );
-      const own = projects?.filter(({ key }) => round.owns(partOf(keyText(key)))) ?? [];
-      if (projects === null || !(await lookAt(own, round))) return round.unfinished();
-      after = projects.length < projectsPerRead ? null : projects.at(-1)?.key ?? null;
-    } while (after !== null);
-    tookMs = clock.elapsed() - lookedAt;
+  /** It is late: the next round begins with this. */
+  function stop(task: Task, round: Round): void {
+    queue.unshift(task);
+    round.unfinished();
+    for (const { kind, endedAt } of queue) {
+      if (kind !== null && endedAt !== null) round.left(kind, endedAt);
+    }
   }
 
   return {
     begin(round) {
-      for (const [name, one] of busy) {
-        if (round.owns(partOf(keyText(one.projectKey)))) round.add(() => goOn(name, one, round));
-        else busy.delete(name);
+      const own = queue.splice(0).filter(({ projectKey }) =>
+        !projectKey || isOwn(projectKey, round)
+      );
+      known.clear();
+      own.forEach(add);
+      if (!known.has("looks") && clock.elapsed() - lookedAt >= pauseRatio * tookMs) {
+        lookedAt = clock.elapsed();
+        add(looks());
       }
-      round.add(() => lookAtAll(round));
+      startWorkers(round);
     },
   };
 }
+
+const isOwn = (projectKey: Key, round: Round) => round.owns(partOf(keyText(projectKey)));

@@ -54,27 +54,38 @@ export interface Removal {
 /** How long a round lasts at most, and how soon the next one follows. */
 const roundMs = 3_000;
 const pauseMs = 250;
+/** The same while calls are under way: they get two thirds of the time. */
+const busyRoundMs = 50;
+const busyPauseMs = 100;
 /** From when on rows that wait for their removal are reported, and how often. */
 const lateAfterMs = 10 * 60 * 1000;
 const logEveryMs = 60 * 60 * 1000;
 
-/** Creates the removal as one process does it: of the parts that `owns` says. */
+interface RemovalOptions {
+  removers: readonly Remover[];
+  /** Whether a part is this process's. */
+  owns(part: number): boolean;
+  /** Whether calls are under way, which come first. */
+  isBusy(): boolean;
+}
+
+/** Creates the removal as one process does it. */
 export function createRemoval(
   { kv, clock, log, metrics }: Pick<Deps, "kv" | "clock" | "log" | "metrics">,
-  { removers, owns }: { removers: readonly Remover[]; owns: (part: number) => boolean },
+  { removers, owns, isBusy }: RemovalOptions,
 ): Removal {
   let running: Promise<void> | null = null;
   let cancel = () => {};
   let isStopped = false;
   let arrears = new Map<KeptKind, number>();
   let loggedAt = -Infinity;
-
-  /** One page is read while another one is written. */
-  const turns = createTurns(2 * kv.limits.inFlight);
+  let rounds = 0;
+  const turns = createTurns(kv.limits.inFlight);
 
   async function round(): Promise<void> {
-    const deadline = clock.elapsed() + roundMs;
-    const isLate = () => isStopped || clock.elapsed() >= deadline;
+    const startedAt = clock.elapsed();
+    const isLate = () =>
+      isStopped || clock.elapsed() - startedAt >= (isBusy() ? busyRoundMs : roundMs);
     const left = new Map<KeptKind, number>();
     const under: Promise<void>[] = [];
     const errors: unknown[] = [];
@@ -88,13 +99,17 @@ export function createRemoval(
       left: (kind, endedAt) => void left.set(kind, Math.min(endedAt, left.get(kind) ?? endedAt)),
       unfinished: () => void (isFinished = false),
     };
-    for (const remover of removers) remover.begin(thisRound);
+    // A short round is over before the last one has had a turn: each is the first in its turn.
+    const first = rounds++ % removers.length;
+    for (const remover of [...removers.slice(first), ...removers.slice(0, first)]) {
+      remover.begin(thisRound);
+    }
     // Work adds more work.
     for (let work = under.shift(); work; work = under.shift()) await work;
     arrears = left;
     report();
     const isMore = left.size > 0 || !isFinished;
-    if (isMore && !isStopped) cancel = clock.after(pauseMs, goOn);
+    if (isMore && !isStopped) cancel = clock.after(isBusy() ? busyPauseMs : pauseMs, goOn);
     if (errors.length > 0) throw errors[0];
   }
 

@@ -4,7 +4,6 @@ import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { commitMarkerKey, dueKey, readyKey } from "../../src/store/keys.ts";
 import { leaseMs as leaseOf } from "../../src/webhooks/lease.ts";
 import { outboxGraceMs, unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
-import { endingKinds, putRows } from "../support/ending_rows.ts";
 import { chat, chatStream, openReader, until } from "../support/chat.ts";
 import { settle } from "../support/clock.ts";
 import { stripeCases } from "../support/payments.ts";
@@ -354,16 +353,6 @@ const table: Record<string, Case> = {
       await world.app.sweep();
     },
   },
-  "rows whose time is over": {
-    moves: { 'farebox_rows_removed_total{kind="link"}': 3 },
-    async happens(world) {
-      const make = endingKinds.get("link") ?? assert.fail();
-      const { projectId, clock } = world;
-      const old = ["a", "b", "c"].map((name) => ({ projectId, name, endsAt: clock.now() - 1 }));
-      await putRows(world.deps.kv, old.flatMap(make));
-      await world.app.sweep();
-    },
-  },
   ...stripeCases,
   "a redelivery that is asked for": {
     moves: { 'farebox_repairs_total{what="redelivery"}': 1 },
@@ -404,8 +393,8 @@ Deno.test("metrics: everything that is counted is in the table, or is read with 
   const moved = Object.values(table).flatMap(({ moves }) => Object.keys(moves));
   const families = new Set(moved.map((series) => familyOf(page, series.replace(/\{.*/, ""))));
   for (const [family, type] of page.types) {
-    // Attempts and caches are in target_metrics_test.ts.
-    if (type === "gauge" || /^process_cpu_|^farebox_(attempt|cache)/.test(family)) continue;
+    // Attempts and caches are in target_metrics_test.ts, removed rows in store/removal_test.ts.
+    if (type === "gauge" || /^process_cpu_|^farebox_(attempt|cache|rows_)/.test(family)) continue;
     assert.ok(families.has(family), `${family} has no case`);
   }
 });

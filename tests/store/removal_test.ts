@@ -6,7 +6,7 @@ import { logKey, projectKey, requestsPrefix } from "../../src/store/keys.ts";
 import type { Key, Kv, Write } from "../../src/store/kv.ts";
 import { expiringKinds } from "../../src/sweeps.ts";
 import { countUnder, endingKinds, endingRow, putRows } from "../support/ending_rows.ts";
-import { metricsToken, openMetered, scrape } from "../support/prometheus.ts";
+import { metricsToken, openMetered, scrape, whileAnswering } from "../support/prometheus.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { adminKey, createWorld, type World } from "../support/world.ts";
 
@@ -84,6 +84,29 @@ Deno.test("removal: what one round leaves is removed by the next ones, without a
   assert.ok(left > 2 * keptKinds.length, `${left} rows are left after the first round`);
   await world.clock.advance(1_000);
   await world.until(async () => (await countsOf(world.deps.kv)).every((count) => count === 1));
+});
+
+Deno.test("removal: while calls are under way its rounds are short, and all kinds get their turns", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await world.deposit("ada", "1");
+  await fill(world, 60);
+  await whileAnswering(world, async () => {
+    store.atomic = async (write, real) => {
+      await world.clock.advance(25);
+      return await real(write);
+    };
+    store.writes.length = 0;
+    await world.app.sweep();
+    const removing = store.writes.filter(({ deletes }) => deletes.length > 20);
+    assert.ok(removing.length <= 3, `${removing.length} pages in the first round`);
+    // One kind after the other would take 20 rounds of three pages.
+    for (let n = 0; n < 12; n++) await world.clock.advance(200);
+    const begun = (await countsOf(world.deps.kv)).filter((count) => count < 61).length;
+    assert.ok(begun > keptKinds.length / 2, `${begun} kinds have got a turn`);
+    store.atomic = null;
+    await world.until(async () => (await countsOf(world.deps.kv)).every((count) => count === 1));
+  });
 });
 
 Deno.test("removal: a busy project and a thousand quiet ones do not wait for each other", async () => {
@@ -224,14 +247,14 @@ Deno.test("removal: what only a newer version knows keeps nothing, however much 
     wrapKv: (kv) => ({
       ...kv,
       async list(options) {
-        if (isSlow && options.prefix[0] === "expiry") await world.clock.advance(20);
+        if (isSlow && options.prefix[0] === "expiry") await world.clock.advance(200);
         return await kv.list(options);
       },
     }),
   });
   const { kv } = world.deps;
   const unknown = (part: number, n: number): Key => ["expiry", part, n, "of_a_newer_version", n];
-  const rows = Array.from({ length: 8 * 3_000 }, (_, n) => ({
+  const rows = Array.from({ length: 8 * 400 }, (_, n) => ({
     key: unknown(n % 8, n),
     value: new Uint8Array(),
   }));
