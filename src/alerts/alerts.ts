@@ -1,6 +1,8 @@
 import { ApiError, badRequest, errorFields } from "../base/errors.ts";
+import { timeOfId } from "../base/ids.ts";
 import { fromBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
+import { readForgetJob } from "../ledger/forget_account.ts";
 import { type AuditActor, recordDeed } from "../projects/audit.ts";
 import { confirmedEmails } from "../projects/alert_emails.ts";
 import { noAlerts } from "../projects/alerts_schema.ts";
@@ -190,6 +192,26 @@ export function createAlerts(services: AlertServices): Alerts {
       await recordDeed(deps, project.id, { by, action: "alerts.tested", target: project.id });
     },
   };
+}
+
+/**
+ * Leaves out alerts of users who are being erased: their condition ends with the account, and no
+ * event may name them.
+ */
+async function withoutErased(
+  kv: Deps["kv"],
+  projectId: string,
+  state: AlertState,
+): Promise<AlertState> {
+  const users = [...new Set(state.alerts.flatMap(({ about: { user } }) => user ?? []))];
+  const jobs = await Promise.all(users.map((user) => readForgetJob(kv, projectId, user)));
+  const until = new Map(
+    jobs.flatMap((found) => found ? [[found.job.user, timeOfId(found.job.until)] as const] : []),
+  );
+  if (until.size === 0) return state;
+  // Later ones are about someone new of the same name.
+  const isKept = ({ about: { user = "" }, firedAt }: Alert) => firedAt > (until.get(user) ?? 0);
+  return { ...state, alerts: state.alerts.filter(isKept) };
 }
 
 /** The alerts of which recipients have yet to be told. */

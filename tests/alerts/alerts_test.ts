@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Mail } from "../../src/deps.ts";
 import { confirmAddresses, nextCheck } from "../support/alerts.ts";
 import { chat } from "../support/chat.ts";
-import { forgetWholly, rowsNaming } from "../support/forget.ts";
+import { ada, forgetWholly, rowsNaming } from "../support/forget.ts";
 import { deliver, operate, subscribe } from "../support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
@@ -189,4 +189,33 @@ Deno.test("alerts: a resolved one goes after 30 days, though nothing else fires"
   await world.clock.advance(2 * 24 * 3_600_000);
   await nextCheck(world);
   assert.deepEqual(await stored(), []);
+});
+
+Deno.test("alerts: none is resolved in the name of a user who is being erased", async () => {
+  let isStopped = false;
+  const { world } = await watchingWorld({
+    wrapKv: (kv) => ({
+      ...kv,
+      async list(options) {
+        // The erasure comes no further than the log of requests.
+        if (isStopped && options.prefix[0] === "requests") throw new TypeError("no connection");
+        return await kv.list(options);
+      },
+    }),
+  });
+  using _ = world;
+  await subscribe(world, { events: ["alert.*"] });
+  await world.deposit(ada, "0.5");
+  await nextCheck(world);
+  assert.ok((await firing(world)).includes(`userBalance ${ada}`));
+  isStopped = true;
+  const path = `/v1/admin/projects/${world.projectId}/users/${encodeURIComponent(ada)}/forget`;
+  const { status } = await world.json(path, { key: adminKey, body: { forfeit: true } });
+  assert.equal(status, 503);
+  await assert.rejects(nextCheck(world));
+  const events = await eventsOf(world);
+  assert.deepEqual(events.filter((event) => event.startsWith("alert.resolved")), []);
+  isStopped = false;
+  await forgetWholly(world, { forfeit: true });
+  assert.deepEqual(await rowsNaming(world, ada), []);
 });
