@@ -9,8 +9,8 @@ import { noAlerts } from "../projects/alerts_schema.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { Project } from "../projects/schema.ts";
 import { attemptsToWrite } from "../store/backoff.ts";
-import { alertsKey, forgetJobKey, movedKey, projectsPrefix } from "../store/keys.ts";
-import { emptyWrite, type Kv } from "../store/kv.ts";
+import { alertsKey, movedKey, projectsPrefix } from "../store/keys.ts";
+import { emptyWrite } from "../store/kv.ts";
 import { createRounds } from "../store/scan.ts";
 import {
   type Alert,
@@ -235,18 +235,4 @@ function afterMail(mail: MailState, error: string | null, now: number): MailStat
   }
   const waitMs = Math.min(mailRetryMs.most, mailRetryMs.first * 2 ** Math.min(mail.failures, 10));
   return { ...mail, nextAt: now + waitMs, failures: mail.failures + 1, error };
-}
-
-/** Leaves out alerts of users who are being erased: no event says that they are resolved. */
-async function withoutErased(
-  kv: Kv,
-  projectId: string,
-  state: AlertState,
-): Promise<AlertState> {
-  const users = [...new Set(state.alerts.flatMap(({ about: { user } }) => user ?? []))];
-  if (users.length === 0) return state;
-  const jobs = await kv.getMany(users.map((user) => forgetJobKey(projectId, user)));
-  const erased = new Set(users.filter((_, at) => jobs[at]?.value));
-  const alerts = state.alerts.filter(({ about: { user } }) => !user || !erased.has(user));
-  return { ...state, alerts };
 }
