@@ -12,7 +12,7 @@ import type { Kv } from "../../src/store/kv.ts";
 import { createRemoval } from "../../src/store/removal.ts";
 import { createRemovers } from "../../src/sweeps.ts";
 import { endingKinds, putRows } from "../../tests/support/ending_rows.ts";
-import { findPostgres, pause, startPostgres } from "../../tests/support/postgres.ts";
+import { findPostgres, startPostgres, waits } from "../../tests/support/postgres.ts";
 import { chatLoad, startPaid } from "./chat.ts";
 import { type Figure, show } from "./figures.ts";
 import { runLoad, startProcess } from "./processes.ts";
@@ -101,7 +101,7 @@ async function measurePostgres(count: number): Promise<Figure[]> {
   if (findPostgres() === null) return [];
   await using server = await startPostgres();
   const url = await server.newSchema();
-  const open = async () => (await openPostgres(url, { password: null, pause })).kv;
+  const open = async () => (await openPostgres(url, { password: null, waits })).kv;
   const [one, two] = [await open(), await open()];
   try {
     return [
