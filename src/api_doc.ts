@@ -2,7 +2,7 @@ import type { EndpointDocs } from "./base/endpoint_doc.ts";
 import { alertApiDoc } from "./alerts/api_doc.ts";
 import { backupApiDoc } from "./backup/api_doc.ts";
 import { modelsApiDoc } from "./inference/api_doc.ts";
-import { keptApiDoc } from "./inference/kept_api_doc.ts";
+import { keptApiDoc } from "./inference/kept/kept_api_doc.ts";
 import { docsApiDoc } from "./docs/api_doc.ts";
 import { exportApiDoc } from "./export/api_doc.ts";
 import { healthApiDoc } from "./health.ts";

@@ -1,11 +1,11 @@
 import { backupRoutes } from "./backup/routes.ts";
-import { createKeptQuota } from "./inference/kept_quota.ts";
-import { createCounting } from "./inference/prompt_counting.ts";
-import { createRateLimiter } from "./inference/rate_limiter.ts";
+import { createKeptQuota } from "./inference/kept/kept_quota.ts";
+import { createCounting } from "./inference/admit/prompt_counting.ts";
+import { createRateLimiter } from "./inference/admit/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
-import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
-import { createAnsweredConversations } from "./inference/conversations.ts";
+import { createRefusalReports, type RefusalReports } from "./inference/admit/refusal_reports.ts";
+import { createAnsweredConversations } from "./inference/kept/conversations.ts";
 import { createRunningCalls, type RunningCalls, runningCallsPart } from "./inference/running.ts";
 import { createReasoningModels } from "./upstreams/reasoning.ts";
 import { createTargetHealth } from "./upstreams/target_health.ts";

@@ -1,9 +1,9 @@
 import { createAlertEraser } from "./alerts/erase.ts";
 import { createCallErasers } from "./inference/erase.ts";
-import { createResponseEraser } from "./inference/idempotency.ts";
-import { createKeptErasers } from "./inference/kept_responses.ts";
-import type { RefusalReports } from "./inference/refusal_reports.ts";
-import { createCacheEraser } from "./inference/response_cache.ts";
+import { createResponseEraser } from "./inference/receive/idempotency.ts";
+import { createKeptErasers } from "./inference/kept/kept_responses.ts";
+import type { RefusalReports } from "./inference/admit/refusal_reports.ts";
+import { createCacheEraser } from "./inference/receive/response_cache.ts";
 import type { Deps } from "./deps.ts";
 import { createUserStatsEraser } from "./ledger/user_stats.ts";
 import { createPaywalledErasers } from "./paywall/conversion.ts";

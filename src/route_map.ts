@@ -22,7 +22,7 @@ import { messagesFormat } from "./formats/messages/messages_format.ts";
 import { responsesApiDoc } from "./formats/responses/api_doc.ts";
 import { responsesFormat } from "./formats/responses/responses_format.ts";
 import type { Format } from "./inference/format.ts";
-import type { KeptOperation } from "./inference/kept_routes.ts";
+import type { KeptOperation } from "./inference/kept/kept_routes.ts";
 import type { FreeFormat } from "./inference/free_call.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";

@@ -1,10 +1,14 @@
 import type { Deps } from "./deps.ts";
 import { sentConfirmationRows } from "./alerts/confirmations.ts";
 import { createSessionRemover } from "./console/session_removal.ts";
-import { chatReplayRows } from "./inference/idempotency.ts";
-import { createUnkeptRemoval, keptByUserRows, keptIdRows } from "./inference/kept_responses.ts";
-import { keptTurnRows } from "./inference/kept_turns.ts";
-import { cachedResponseRows } from "./inference/response_cache.ts";
+import { chatReplayRows } from "./inference/receive/idempotency.ts";
+import {
+  createUnkeptRemoval,
+  keptByUserRows,
+  keptIdRows,
+} from "./inference/kept/kept_responses.ts";
+import { keptTurnRows } from "./inference/kept/kept_turns.ts";
+import { cachedResponseRows } from "./inference/receive/response_cache.ts";
 import { createUserStatsSweep } from "./ledger/user_stats.ts";
 import { pendingPaymentRows } from "./payments/pending.ts";
 import { reversalRows } from "./payments/reversals.ts";

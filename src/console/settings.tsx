@@ -12,7 +12,7 @@ import {
   Hidden,
 } from "../pages/form_parts.tsx";
 import { Card, DetailList } from "../pages/parts.tsx";
-import { keepsTurns } from "../inference/kept_responses.ts";
+import { keepsTurns } from "../inference/kept/kept_responses.ts";
 import { requestDaysOf } from "../requests/request_log.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";

@@ -4,9 +4,9 @@ import type { ModelTerms } from "../pricing/terms.ts";
 import type { UpstreamError } from "../upstreams/errors.ts";
 import type { Target, Upstream } from "../upstreams/upstreams.ts";
 import type { ModelRequest } from "./format.ts";
-import type { PromptMedia } from "./prompt_size.ts";
-import type { TargetQuote } from "./quote.ts";
-import type { UsageMeter } from "./usage_meter.ts";
+import type { PromptMedia } from "./admit/prompt_size.ts";
+import type { TargetQuote } from "./admit/quote.ts";
+import type { UsageMeter } from "./meter/usage_meter.ts";
 
 /** A model of an upstream that can answer a call, with its price and the request for it. */
 export interface CallTarget {

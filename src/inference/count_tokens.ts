@@ -14,15 +14,15 @@ import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import { modelNotFound, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import type { InferenceDeps } from "./call.ts";
-import { withModel } from "./call_targets.ts";
-import { callerDisconnectedEarly } from "./disconnect.ts";
+import { withModel } from "./admit/call_targets.ts";
+import { callerDisconnectedEarly } from "./finish/disconnect.ts";
 import type { Format, ModelRequest } from "./format.ts";
-import { passedHeaders } from "./forward.ts";
-import { coverageOf, toolCallsHeld } from "./priced_call.ts";
-import { countForHold, mediaWork } from "./prompt_counting.ts";
-import { boundMedia } from "./prompt_size.ts";
-import { rateHeaders, rateLimitedError } from "./rate_limiter.ts";
-import { measureMedia } from "./measure_media.ts";
+import { passedHeaders } from "./ask/forward.ts";
+import { coverageOf, toolCallsHeld } from "./admit/priced_call.ts";
+import { countForHold, mediaWork } from "./admit/prompt_counting.ts";
+import { boundMedia } from "./admit/prompt_size.ts";
+import { rateHeaders, rateLimitedError } from "./admit/rate_limiter.ts";
+import { measureMedia } from "./admit/measure_media.ts";
 
 /** An endpoint of a format that counts the tokens of a request. It calls no model, and is free. */
 export interface CountEndpoint {

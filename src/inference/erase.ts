@@ -2,7 +2,7 @@ import type { Deps } from "../deps.ts";
 import { beatEveryMs, readTold, retold } from "../fleet/fleet.ts";
 import { commitUnlessMoved, type Eraser, type Erasure } from "../store/erase.ts";
 import { processesPrefix } from "../store/keys.ts";
-import type { RefusalReports } from "./refusal_reports.ts";
+import type { RefusalReports } from "./admit/refusal_reports.ts";
 import { runningCallsPart, withoutCallsOf } from "./running.ts";
 
 const processesMax = 200;

@@ -11,9 +11,9 @@ import type { SearchContextSize } from "../pricing/price_level.ts";
 import type { UnitPrice, UnitPrices, Units } from "../pricing/units.ts";
 import type { FormBytes, FormFile } from "../base/form_body.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
-import type { Conversation } from "./conversations.ts";
-import type { BalanceNotice } from "./balance_notice.ts";
-import type { LastReport, UsageMeter } from "./usage_meter.ts";
+import type { Conversation } from "./kept/conversations.ts";
+import type { BalanceNotice } from "./respond/balance_notice.ts";
+import type { LastReport, UsageMeter } from "./meter/usage_meter.ts";
 
 /** A request of any format, validated, with what its price, its hold and its upstream depend on. */
 export interface ModelRequest {

@@ -19,12 +19,12 @@ import {
 } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import type { InferenceDeps } from "./call.ts";
-import { withModel } from "./call_targets.ts";
-import { callerDisconnected } from "./disconnect.ts";
+import { withModel } from "./admit/call_targets.ts";
+import { callerDisconnected } from "./finish/disconnect.ts";
 import type { FieldPolicy } from "./format.ts";
-import { rateHeaders, rateLimitedError, withRateHeaders } from "./rate_limiter.ts";
-import { passedOn, requireObject } from "./read_whole.ts";
-import { refuseRateError } from "./refuse.ts";
+import { rateHeaders, rateLimitedError, withRateHeaders } from "./admit/rate_limiter.ts";
+import { passedOn, requireObject } from "./ask/read_whole.ts";
+import { refuseRateError } from "./admit/refuse.ts";
 
 /** A request that costs nothing. */
 export interface FreeRequest {

@@ -6,7 +6,7 @@ import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
-import { type Admission, admitCall } from "./admit.ts";
+import { type Admission, admitCall } from "./admit/admit.ts";
 import {
   failedEnding,
   type InferenceCall,
@@ -15,12 +15,12 @@ import {
   withTargetHeaders,
 } from "./call.ts";
 import type { Format } from "./format.ts";
-import { awaitPrevious, idempotencyMark, type StoredResponse } from "./idempotency.ts";
-import { withRateHeaders } from "./rate_limiter.ts";
-import { reasonOf, refuse, refuseRateError } from "./refuse.ts";
-import { streamResponse } from "./stream_response.ts";
+import { awaitPrevious, idempotencyMark, type StoredResponse } from "./receive/idempotency.ts";
+import { withRateHeaders } from "./admit/rate_limiter.ts";
+import { reasonOf, refuse, refuseRateError } from "./admit/refuse.ts";
+import { streamResponse } from "./respond/stream_response.ts";
 import { CallTelemetry } from "./telemetry.ts";
-import { completionResponse, wholeResponse } from "./whole_response.ts";
+import { completionResponse, wholeResponse } from "./respond/whole_response.ts";
 
 /** Times that a project's settings may change during one call. */
 const settingsMovesMax = 5;

@@ -8,7 +8,7 @@ import type { Models } from "../upstreams/models.ts";
 import type { InferenceDeps } from "./call.ts";
 import { type CountEndpoint, createCountHandler } from "./count_tokens.ts";
 import type { Format } from "./format.ts";
-import { createKeptHandler, type KeptOperation } from "./kept_routes.ts";
+import { createKeptHandler, type KeptOperation } from "./kept/kept_routes.ts";
 import { createFreeCallHandler, type FreeFormat } from "./free_call.ts";
 import { createCallHandler } from "./handle_call.ts";
 

@@ -10,7 +10,7 @@ import type { RequestRecord } from "../requests/record.ts";
 import { requestDaysOf, type RequestLog } from "../requests/request_log.ts";
 import type { RefusedModels } from "../summaries/refused_models.ts";
 import { countCallHourly, countKeyHourly } from "../summaries/hourly_counters.ts";
-import type { CallEnding } from "./events.ts";
+import type { CallEnding } from "./finish/events.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 
 /** The steps of a call, in order. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterTaking, rateState } from "../../src/base/rate.ts";
-import { createRateLimiter, durationText } from "../../src/inference/rate_limiter.ts";
+import { createRateLimiter, durationText } from "../../src/inference/admit/rate_limiter.ts";
 import { chatBody, chatPath, checkBooks } from "../support/books.ts";
 import { allow, Device, pay, sharedWorld } from "../support/wallets.ts";
 import { until } from "../support/chat.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseAmount } from "../../src/base/money.ts";
 import { inputTokensOf, outputTokensOf, tokenClasses } from "../../src/base/token_classes.ts";
-import { UsageMeter } from "../../src/inference/usage_meter.ts";
+import { UsageMeter } from "../../src/inference/meter/usage_meter.ts";
 import { statedForCost } from "../../src/pricing/price.ts";
 import { costOfUse, type Price, tokenRate, useOfTokens } from "../../src/pricing/price.ts";
 import { compilePrices } from "../../src/pricing/price_level.ts";

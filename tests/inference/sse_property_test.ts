@@ -8,7 +8,7 @@ import { MemoryBudget } from "../../src/base/memory_budget.ts";
 import { createEventReader, isLargePart } from "../../src/upstreams/event_reader.ts";
 import { readStream } from "../../src/http/by_fetch.ts";
 import { meterBounds } from "../support/meter.ts";
-import { UsageMeter } from "../../src/inference/usage_meter.ts";
+import { UsageMeter } from "../../src/inference/meter/usage_meter.ts";
 import { sseFrame } from "../../src/formats/openai/sse.ts";
 import { chatStream, usageOf } from "../support/chat.ts";
 import { createHandClock } from "../support/clock.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { thinkingRoom } from "../../src/inference/thinking_room.ts";
+import { thinkingRoom } from "../../src/inference/admit/thinking_room.ts";
 import { chat } from "../support/chat.ts";
 import { always } from "../support/property.ts";
 import { completion } from "../support/upstream.ts";

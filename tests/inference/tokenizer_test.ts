@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { countTokens } from "gpt-tokenizer/o200k";
 import { chatFormat } from "../../src/formats/chat/chat_format.ts";
-import { countPrompt } from "../../src/inference/prompt_size.ts";
+import { countPrompt } from "../../src/inference/admit/prompt_size.ts";
 import { readChatRequest } from "../../src/formats/chat/request.ts";
 import { TimeSlice } from "../../src/base/time_slice.ts";
 import { loadTokenizer, withTokenizerMargin } from "../../src/pricing/tokenizer.ts";

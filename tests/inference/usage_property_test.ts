@@ -7,7 +7,7 @@ import {
   type TokenCounts,
   tokenCounts,
 } from "../../src/base/token_classes.ts";
-import { UsageMeter } from "../../src/inference/usage_meter.ts";
+import { UsageMeter } from "../../src/inference/meter/usage_meter.ts";
 import { readUsage } from "../../src/pricing/usage.ts";
 import { meterBounds } from "../support/meter.ts";
 import { dialects, type Part, partNames, parts } from "../support/usage_dialects.ts";

@@ -54,7 +54,7 @@ Deno.test("imports: types, re-exports and dynamic imports go the same way as val
 
 Deno.test("imports: only the app imports routes, and no module imports the app", () => {
   passes(importDirection, "src/app.ts", `import { routes } from "./chat/routes.ts";`);
-  flags(importDirection, "src/inference/admit.ts", `import { routes } from "./routes.ts";`);
+  flags(importDirection, "src/inference/admit/admit.ts", `import { routes } from "./routes.ts";`);
   flags(
     importDirection,
     "tests/inference/chat_test.ts",
@@ -252,10 +252,10 @@ Deno.test("name: files are snake_case words that describe their content", () => 
 Deno.test("unfinished: unfinished work is found in comments, not in strings", () => {
   for (const word of ["TODO", "FIXME", "XXX"]) {
     flags(unfinishedWork, "scripts/readme.ts", `\n// ${word}: later`, 2);
-    flags(unfinishedWork, "src/inference/admit.ts", `const a = 1; /* ${word} */`);
+    flags(unfinishedWork, "src/inference/admit/admit.ts", `const a = 1; /* ${word} */`);
     passes(unfinishedWork, "tests/a_test.ts", `const a = "${word}" + \`${word} \${b} ${word}\`;`);
   }
-  passes(unfinishedWork, "src/inference/admit.ts", "const TODOS = /TODO/;");
+  passes(unfinishedWork, "src/inference/admit/admit.ts", "const TODOS = /TODO/;");
 });
 
 Deno.test("docs: an export has its JSDoc directly above it", () => {

@@ -1,5 +1,5 @@
 import { fromBytes, toBytes } from "../../src/base/json.ts";
-import type { KeptRow } from "../../src/inference/kept_responses.ts";
+import type { KeptRow } from "../../src/inference/kept/kept_responses.ts";
 import type { Write } from "../../src/store/kv.ts";
 import { type Defect, lacks, writing } from "./defect_seams.ts";
 

@@ -1,6 +1,6 @@
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import type { RequestUpstream } from "../../src/deps.ts";
-import type { KeptRow } from "../../src/inference/kept_responses.ts";
+import type { KeptRow } from "../../src/inference/kept/kept_responses.ts";
 import type { Entry, EntryUsage } from "../../src/ledger/entry.ts";
 import type { Write } from "../../src/store/kv.ts";
 import { type Defect, writing } from "./defect_seams.ts";

@@ -12,7 +12,7 @@ import { chatChoice } from "./choice.ts";
 import { writeChatPaywall } from "./paywall.ts";
 import { mediaParts, promptTexts, templateTokens } from "./prompt.ts";
 import { readChatRequest } from "./request.ts";
-import { conversationIn } from "../../inference/conversations.ts";
+import { conversationIn } from "../../inference/kept/conversations.ts";
 import { writeUpstreamBody } from "./upstream_body.ts";
 
 /** OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat */

@@ -1,4 +1,8 @@
-import { type BalanceNotice, noticeFor, type NoticeText } from "../../inference/balance_notice.ts";
+import {
+  type BalanceNotice,
+  noticeFor,
+  type NoticeText,
+} from "../../inference/respond/balance_notice.ts";
 
 /** What kind of end a stop reason is, in the words of `noticeFor`. Others end without a notice. */
 const kindOfEnd: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import type { Format } from "../../inference/format.ts";
 import { messagesToChat } from "../bridges/messages_to_chat/bridge.ts";
 import { messagesUpstream } from "../bridges/messages_upstream.ts";
-import { conversationIn } from "../../inference/conversations.ts";
+import { conversationIn } from "../../inference/kept/conversations.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
 import { MessageAssembler } from "./assembler.ts";
 import { eventFrame, messagesErrorBody, messagesErrorFrame } from "./errors.ts";

@@ -1,7 +1,7 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
-import type { BalanceNotice } from "../../inference/balance_notice.ts";
+import type { BalanceNotice } from "../../inference/respond/balance_notice.ts";
 import type { CompleteResponse, ModelRequest, ResponseHead } from "../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../upstreams/errors.ts";
 import { readResponseBody } from "../openai/response.ts";

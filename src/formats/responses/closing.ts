@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
-import { type BalanceNotice, noticeFor } from "../../inference/balance_notice.ts";
+import { type BalanceNotice, noticeFor } from "../../inference/respond/balance_notice.ts";
 import type { ModelRequest } from "../../inference/format.ts";
 import { isCallersCall } from "./output_items.ts";
 

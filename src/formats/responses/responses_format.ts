@@ -3,7 +3,7 @@ import type { Format, ModelRequest } from "../../inference/format.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { responsesToChat } from "../bridges/responses_to_chat/bridge.ts";
 import { withoutEngineIds } from "../openai/fields.ts";
-import { conversationIn } from "../../inference/conversations.ts";
+import { conversationIn } from "../../inference/kept/conversations.ts";
 import { errorOfResponseEvent } from "./failure.ts";
 import { fitTools, requirePricedResponse } from "./fit_tools.ts";
 import { itemsOfInput, referencesIn, withKeptItems } from "./input_items.ts";

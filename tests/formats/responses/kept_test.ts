@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { responsesFormat } from "../../../src/formats/responses/responses_format.ts";
-import { UsageMeter } from "../../../src/inference/usage_meter.ts";
+import { UsageMeter } from "../../../src/inference/meter/usage_meter.ts";
 import type { KeptIds } from "../../../src/inference/format.ts";
 import { meterBounds } from "../../support/meter.ts";
 import {

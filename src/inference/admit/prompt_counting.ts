@@ -1,0 +1,205 @@
+import type { Clock } from "../../base/clock.ts";
+import { afterTaking, rateState } from "../../base/rate.ts";
+import type { Caller } from "../../projects/auth.ts";
+import type { EndUserRef } from "./rate_limiter.ts";
+import { TimeSlice } from "../../base/time_slice.ts";
+import { loadTokenizer } from "../../pricing/tokenizer.ts";
+import { keyText } from "../../store/batch.ts";
+import type { InferenceCall, InferenceDeps } from "../call.ts";
+import { callerDisconnectedEarly } from "../finish/disconnect.ts";
+import { countPrompt, leastTokens, type PromptMedia } from "./prompt_size.ts";
+
+/** Counts prompts to place holds, one at a time for each user: counting takes CPU time. */
+export type CountingQueue = <T>(user: EndUserRef, count: () => Promise<T>) => Promise<T>;
+
+/** Creates an empty queue. */
+export function createCountingQueue(): CountingQueue {
+  const last = new Map<string, Promise<unknown>>();
+  return async (user, count) => {
+    const name = keyText([user.projectId, user.user]);
+    const before = last.get(name) ?? Promise.resolve();
+    const counting = before.then(count, count);
+    const ended = counting.then(() => {}, () => {});
+    last.set(name, ended);
+    try {
+      return await counting;
+    } finally {
+      if (last.get(name) === ended) last.delete(name);
+    }
+  };
+}
+
+/** Tokens that are counted a minute for one user; of refused calls, for one key and one project. */
+const countedPerMinute = { user: 500_000, key: 1_000_000, project: 2_000_000 };
+/** Searching so many characters for words, or for media, takes as long as counting one token. */
+const charsPerToken = 500;
+
+/** How much may be counted for each user, so that prompts that are refused cost little. */
+export interface CountingBudget {
+  /** Tokens that may be counted now. */
+  remaining(user: EndUserRef): number;
+  take(user: EndUserRef, tokens: number): void;
+}
+
+/** Creates what bounds the counting of tokens in one process. */
+export function createCounting(clock: Pick<Clock, "elapsed">) {
+  return {
+    countOneByOne: createCountingQueue(),
+    countingBudget: createCountingBudget(clock),
+    unpaidCounting: createUnpaidCounting(clock),
+  };
+}
+
+/** Keeps the budgets in memory: each process counts for itself. */
+export function createCountingBudget({ elapsed }: Pick<Clock, "elapsed">): CountingBudget {
+  const users = new CountingLimit(countedPerMinute.user, elapsed);
+  const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
+  return {
+    remaining: (user) => users.remaining(nameOf(user)),
+    take: (user, tokens) => users.take(nameOf(user), tokens),
+  };
+}
+
+/**
+ * How much may be counted without a hold that follows, for each key and project: callers choose the
+ * names of users, and each new one has a budget.
+ */
+export interface UnpaidCounting {
+  isUsedUp(caller: Caller): boolean;
+  take(caller: Caller, tokens: number): void;
+  /** A hold was placed after all. */
+  giveBack(caller: Caller, tokens: number): void;
+}
+
+/** Keeps it in memory, like the budgets of users. */
+export function createUnpaidCounting({ elapsed }: Pick<Clock, "elapsed">): UnpaidCounting {
+  const keys = new CountingLimit(countedPerMinute.key, elapsed);
+  const projects = new CountingLimit(countedPerMinute.project, elapsed);
+  function take({ key, snapshot: { project } }: Caller, tokens: number): void {
+    keys.take(key.id, tokens);
+    projects.take(project.id, tokens);
+  }
+  return {
+    isUsedUp: ({ key, snapshot: { project } }) =>
+      keys.remaining(key.id) === 0 || projects.remaining(project.id) === 0,
+    take,
+    giveBack: (caller, tokens) => take(caller, -tokens),
+  };
+}
+
+/** With more names, those are forgotten that counted nothing for a minute. */
+const namesMax = 10_000;
+const forgetEveryMs = 1_000;
+
+/** So many tokens a minute for each name. */
+class CountingLimit {
+  readonly #limit: number;
+  readonly #now: () => number;
+  readonly #usedUp = new Map<string, number>();
+  #mayForgetAt = 0;
+
+  constructor(limit: number, now: () => number) {
+    this.#limit = limit;
+    this.#now = now;
+  }
+
+  remaining(name: string): number {
+    return rateState(this.#usedUp.get(name) ?? 0, this.#limit, this.#now()).remaining;
+  }
+
+  /** Takes tokens; fewer than none are given back. */
+  take(name: string, count: number): void {
+    if (count === 0) return;
+    const before = this.#usedUp.get(name) ?? 0;
+    if (before === 0 && this.#usedUp.size >= namesMax) this.#makeRoom();
+    const now = this.#now();
+    this.#usedUp.set(name, afterTaking(before, { count, limit: this.#limit, now }));
+  }
+
+  #makeRoom(): void {
+    const now = this.#now();
+    if (now >= this.#mayForgetAt) {
+      // With very many busy names, not repeated for each new one.
+      this.#mayForgetAt = now + forgetEveryMs;
+      for (const [name, at] of this.#usedUp) if (at <= now) this.#usedUp.delete(name);
+    }
+    // All of them are busy: whoever counted first may start anew.
+    const [oldest] = this.#usedUp.keys();
+    if (this.#usedUp.size >= namesMax && oldest !== undefined) this.#usedUp.delete(oldest);
+  }
+}
+
+/** A counted prompt. */
+export interface CountedPrompt {
+  /** Null when the budget of its user, key or project does not suffice. */
+  tokens: number | null;
+  /** What counting it took from them. */
+  work: number;
+}
+
+/** What reading media of so many characters counts as. */
+export function mediaWork({ chars }: Pick<PromptMedia, "chars">): number {
+  return Math.ceil(chars / charsPerToken);
+}
+
+/**
+ * Counts the prompt of a call, up to `most` tokens. A cheap lower bound comes first. Throws when
+ * the caller has left.
+ */
+export async function countForHold(
+  { deps: { clock }, countOneByOne, countingBudget, unpaidCounting }: InferenceDeps,
+  { format, input, user: name, request, caller }: Pick<
+    InferenceCall,
+    "format" | "input" | "user" | "request" | "caller"
+  >,
+  { media: { added = 0, ...known }, most }: { media: PromptMedia; most: number },
+): Promise<CountedPrompt> {
+  const media = { ...known, tokens: known.tokens + added };
+  const user = { projectId: caller.snapshot.project.id, user: name };
+  return await countOneByOne(user, async () => {
+    const counted: CountedPrompt = { tokens: null, work: 0 };
+    let taken = 0;
+    const takeWork = () => {
+      unpaidCounting.take(caller, counted.work - taken);
+      taken = counted.work;
+    };
+    const onYield = () => {
+      if (request.signal.aborted) throw callerDisconnectedEarly;
+      takeWork();
+      if (unpaidCounting.isUsedUp(caller)) throw usedUp;
+    };
+    const slice = new TimeSlice(clock);
+    try {
+      onYield();
+      const allowed = countingBudget.remaining(user);
+      if (allowed === 0) return counted;
+      const texts = format.promptTexts(input);
+      const least = await leastTokens(texts, { slice, most: most - media.tokens, onYield });
+      counted.work += least.chars / charsPerToken;
+      if (least.tokens + media.tokens > most) {
+        return { ...counted, tokens: least.tokens + media.tokens };
+      }
+      if (least.tokens > allowed - counted.work) return counted;
+      const counter = await loadTokenizer();
+      const count = (text: string) => {
+        const tokens = counter(text);
+        counted.work += tokens;
+        return tokens;
+      };
+      const stopAt = Math.min(most, media.tokens + allowed - counted.work);
+      const options = { media, count, slice, most: stopAt, onYield };
+      const tokens = await countPrompt(format, input, options);
+      if (tokens <= stopAt || stopAt === most) counted.tokens = tokens;
+      return counted;
+    } catch (error) {
+      if (error === usedUp) return counted;
+      throw error;
+    } finally {
+      takeWork();
+      countingBudget.take(user, counted.work);
+    }
+  });
+}
+
+/** Ends the counting for a key or a project that has had too much counted. */
+const usedUp = new Error("too many tokens were counted");

@@ -1,0 +1,257 @@
+import { errorFields } from "../../base/errors.ts";
+import { readRetryAfter } from "../../base/retry_after.ts";
+import {
+  isReroutable,
+  UpstreamError,
+  type UpstreamErrorKind,
+  upstreamTimeout,
+  upstreamUnreachable,
+} from "../../upstreams/errors.ts";
+import { randomShare } from "../admit/call_targets.ts";
+import type { CallAttempt, FailedAttempt, PaidTarget } from "../attempt.ts";
+import { type AdmittedCall, billOf, type InferenceCall, type InferenceDeps } from "../call.ts";
+import { callerDisconnectedEarly } from "../finish/disconnect.ts";
+import { createMeter } from "../meter/create_meter.ts";
+
+/** The most attempts for one call. */
+const attemptsMax = 5;
+
+type Placed = Pick<
+  AdmittedCall,
+  "ref" | "permit" | "rateLimits" | "targets" | "held" | "prompt"
+>;
+
+/** Begins a call whose hold is placed with its first attempt. */
+export function beginCall(
+  services: InferenceDeps,
+  call: InferenceCall,
+  placed: Placed,
+): AdmittedCall {
+  const { clock } = services.deps;
+  const [first, ...others] = placed.targets;
+  if (!first) throw new Error("a call has no target");
+  let longestMs = totalMsOf(services, first);
+  for (const target of others) longestMs = Math.max(longestMs, totalMsOf(services, target));
+  const { format } = call;
+  return {
+    ...call,
+    ...placed,
+    failed: [],
+    untried: others,
+    until: clock.elapsed() + longestMs,
+    hasBegun: false,
+    isEnding: false,
+    ...newAttempt(services, { format, prompt: placed.prompt }, first),
+  };
+}
+
+function newAttempt(
+  services: InferenceDeps,
+  call: Pick<AdmittedCall, "format" | "prompt">,
+  target: PaidTarget,
+): CallAttempt {
+  return {
+    target,
+    meter: createMeter(services, call, target),
+    controller: new AbortController(),
+    isBridged: false,
+    beganAt: services.deps.clock.elapsed(),
+    firstTokenMs: null,
+    stopTimers() {},
+  };
+}
+
+/**
+ * Gets a call's response: from its first target, or from another one after an error for which
+ * another may answer. Once all have been asked, those with a passing error are asked again after a
+ * pause. All attempts are under the same hold. `ask` makes one attempt. No more is made once a part
+ * of a response has been sent to the caller, or the caller has left.
+ */
+export async function askTargets<T>(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  ask: () => Promise<T>,
+): Promise<T> {
+  if (!call.isRouted) {
+    const answer = await ask();
+    call.firstTokenMs = services.deps.clock.elapsed() - call.beganAt;
+    return answer;
+  }
+  switchTarget(services, call, [call.target, ...call.untried]);
+  for (;;) {
+    try {
+      const answer = await ask();
+      noteAnswer(services, call);
+      return answer;
+    } catch (error) {
+      noteOutcome(services, call, error);
+      if (!isReroutable(error)) throw error;
+      const again = call.untried.length === 0;
+      const next = again ? passingFailures(services, call, error) : call.untried;
+      if (next.length === 0 || !mayReroute(services, call)) throw tellingError(call, error);
+      call.telemetry.countError(error);
+      call.stopTimers();
+      logFailure(services, call, error);
+      call.failed.push(await failureOf(services, call, error));
+      if (again) await pause(services, call);
+      requireRunning(call);
+      if (call.hasBegun) throw tellingError(call, error);
+      switchTarget(services, call, next);
+    }
+  }
+}
+
+/** Throws where the whole call was ended meanwhile: its caller has left, or its hold is gone. */
+function requireRunning({ controller: { signal }, request }: AdmittedCall): void {
+  if (request.signal.aborted) throw callerDisconnectedEarly;
+  if (signal.aborted && !isReroutable(signal.reason)) throw signal.reason;
+}
+
+/** Whether another attempt may be made, after an error that allows it. */
+export function mayReroute({ deps: { clock } }: InferenceDeps, call: AdmittedCall): boolean {
+  const { failed, until, hasBegun, request } = call;
+  return failed.length < attemptsMax - 1 && !hasBegun && clock.elapsed() < until &&
+    !request.signal.aborted;
+}
+
+/** Errors that soon pass, and after which the upstream has most likely charged nothing. */
+const passingKinds: readonly UpstreamErrorKind[] = ["failed", "rate_limited", "unreachable"];
+/** A target that asks for a longer pause is not asked again by the same call, in ms. */
+const retryAfterMaxMs = 2_000;
+const pauseMinMs = 150;
+
+/** The targets that are worth asking again, after the last of them has failed with this error. */
+function passingFailures(
+  { deps: { clock } }: InferenceDeps,
+  { targets, target, failed }: AdmittedCall,
+  error: UpstreamError,
+): readonly PaidTarget[] {
+  const errors = new Map(failed.map((attempt) => [attempt.target, attempt.error]));
+  errors.set(target, error);
+  return targets.filter((one) => {
+    const last = errors.get(one);
+    if (!last || !passingKinds.includes(last.kind)) return false;
+    return (readRetryAfter(last.retryAfter ?? "", clock.now()) ?? 0) <= retryAfterMaxMs;
+  });
+}
+
+/** Waits before targets are asked again: twice as long each time, and as long as one asks for. */
+async function pause({ deps }: InferenceDeps, call: AdmittedCall): Promise<void> {
+  const { clock, randomBytes } = deps;
+  const { failed, targets, until, request: { signal } } = call;
+  const rounds = Math.ceil(failed.length / targets.length);
+  const usualMs = pauseMinMs * 2 ** rounds * (0.5 + randomShare(randomBytes) / 2);
+  const askedMs = failed.map(({ error }) => readRetryAfter(error.retryAfter ?? "", clock.now()));
+  const asked = askedMs.filter((ms) => ms !== null && ms <= retryAfterMaxMs);
+  const ms = Math.min(Math.max(usualMs, ...asked.map(Number)), until - clock.elapsed());
+  await clock.sleep(Math.max(1, ms), signal).catch(() => {});
+}
+
+/**
+ * Begins an attempt of the first of these targets. One whose breaker another call is probing is
+ * passed over, if there are others.
+ */
+function switchTarget(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  among: readonly PaidTarget[],
+): void {
+  const ready = among.find(({ target }) => services.targetHealth.begin(target));
+  const next = ready ?? among[0] ?? call.target;
+  if (next !== call.target) Object.assign(call, newAttempt(services, call, next));
+  call.untried = among.filter((target) => target !== next);
+}
+
+function noteAnswer(
+  { targetHealth, conversations, deps: { clock, metrics } }: InferenceDeps,
+  call: AdmittedCall,
+): void {
+  const { target: { target, upstream }, conversation } = call;
+  const ms = clock.elapsed() - call.beganAt;
+  call.firstTokenMs = ms;
+  targetHealth.answered(target, ms);
+  const meters = metrics.target(upstream.name);
+  meters.attempts.answered.add();
+  meters.firstToken.observeMs(ms);
+  if (conversation !== null) conversations.note(conversation, target);
+}
+
+/** Tells the target's breaker of an error of the call, also after its response has begun. */
+export function noteOutcome(
+  { targetHealth, deps: { clock, metrics } }: InferenceDeps,
+  { target: { target, upstream } }: AdmittedCall,
+  error: unknown,
+): void {
+  if (error instanceof UpstreamError) metrics.target(upstream.name).attempts[error.kind].add();
+  if (!isReroutable(error)) return targetHealth.ended(target);
+  const { retryAfter } = error;
+  targetHealth.failed(target, readRetryAfter(retryAfter ?? "", clock.now()));
+}
+
+function logFailure({ deps }: InferenceDeps, call: AdmittedCall, error: UpstreamError): void {
+  const { requestId, id: chat, target: { upstream, model } } = call;
+  const { kind } = error;
+  const about = { requestId, chat, upstream: upstream.name, model, kind };
+  deps.log("warn", "attempt_failed", { ...about, ...errorFields(error) });
+}
+
+async function failureOf(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  error: UpstreamError,
+): Promise<FailedAttempt> {
+  const { meter, target } = call;
+  const bill = meter.reported && billOf(services, call, await meter.usage());
+  return { target, error, upstreamCost: bill && bill.upstreamCost };
+}
+
+/** Kinds of errors that are the owner's to mend, and tell the caller less than others. */
+const ownersKinds: readonly UpstreamErrorKind[] = ["refused", "account", "unreachable"];
+
+/** Of the errors of all attempts the one that tells the caller most. */
+function tellingError({ failed }: AdmittedCall, last: UpstreamError): UpstreamError {
+  const errors = [last, ...failed.map(({ error }) => error).reverse()];
+  return errors.find(({ kind }) => !ownersKinds.includes(kind)) ?? last;
+}
+
+function totalMsOf({ deps: { config } }: InferenceDeps, { upstream }: PaidTarget): number {
+  return upstream.timeouts.totalMs ?? config.upstreamTimeoutMs;
+}
+
+/** As long as a stream may be silent, where another target may answer; else it has no bound. */
+function usualFirstByteMs(
+  { deps: { config } }: InferenceDeps,
+  { untried }: AdmittedCall,
+): number | undefined {
+  return untried.length > 0 ? config.upstreamIdleMs : undefined;
+}
+
+/**
+ * Starts the timeouts of the current attempt. The returned function is called when the head of a
+ * stream has arrived: only a total time that the project sets goes on after that.
+ */
+export function startTimers(services: InferenceDeps, call: AdmittedCall): () => void {
+  const { clock } = services.deps;
+  const { controller, meter, target: { upstream: { timeouts } } } = call;
+  const totalMs = totalMsOf(services, call.target);
+  const leftMs = Math.max(1, Math.min(totalMs, call.until - clock.elapsed()));
+  const stopTotal = clock.after(
+    leftMs,
+    () => controller.abort(upstreamTimeout(`no response within ${leftMs} ms`)),
+  );
+  const { connectMs, firstByteMs = usualFirstByteMs(services, call) } = timeouts;
+  const stopConnect = connectMs === undefined ? null : clock.after(connectMs, () => {
+    if (meter.promptSent) return;
+    controller.abort(upstreamUnreachable(`no connection within ${connectMs} ms`));
+  });
+  const stopFirst = firstByteMs === undefined ? null : clock.after(firstByteMs, () => {
+    if (meter.bodyBegun) return;
+    controller.abort(upstreamTimeout(`no first byte within ${firstByteMs} ms`));
+  });
+  call.stopTimers = () => {
+    stopTotal();
+    stopConnect?.();
+    stopFirst?.();
+  };
+  return timeouts.totalMs === undefined ? stopTotal : () => {};
+}

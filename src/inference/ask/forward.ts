@@ -1,0 +1,90 @@
+import type { UpstreamResponse } from "../../deps.ts";
+import { memoizeByObject } from "../../base/memoize_by_object.ts";
+import { upstreamFormats } from "../../projects/providers.ts";
+import { callUpstream } from "../../upstreams/client.ts";
+import { endpointNotServed } from "../../upstreams/errors.ts";
+import type { Upstream } from "../../upstreams/upstreams.ts";
+import type { AdmittedCall } from "../call.ts";
+import type { Bridge, Format, ModelRequest } from "../format.ts";
+import { keepsTurns } from "../kept/kept_responses.ts";
+
+/** A 200 response, its body unread, and the bridge that reads it where the format is another. */
+export interface Forwarded extends UpstreamResponse {
+  bridge: Bridge | null;
+}
+
+/**
+ * Sends the call to the target of the current attempt, by a bridge where that does not speak the
+ * format.
+ */
+export async function forward(call: AdmittedCall): Promise<Forwarded> {
+  const { format, target: { input, upstream, quote: { cap } }, meter, id, request } = call;
+  const { bridges = [] } = format;
+  const bridgeTo = (name: string) => bridges.find((bridge) => bridge.format.name === name) ?? null;
+  const formatOf = (name: string) => bridgeTo(name)?.format ?? format;
+  const sent = withoutFields(input, upstream.fields.refused);
+  const { response, dialect } = await callUpstream({
+    upstream,
+    path: (dialect) => formatOf(dialect.format).upstreamPath,
+    input,
+    targets: targetsOf(format),
+    cap,
+    countPrompt: (most) => meter.countPrompt(most),
+    writeBody: (dialect) => (bridgeTo(dialect.format) ?? format).writeBody(sent, cap, dialect),
+    id,
+    accept: format.made && "*/*",
+    unserved: format.made && (() => endpointNotServed(format.upstreamPath)),
+    headers: (dialect) => ({
+      ...formatOf(dialect.format).upstreamHeaders?.(upstream.apiKey),
+      ...(dialect.format === format.name ? passedHeaders(format, request) : {}),
+    }),
+    signal: call.controller.signal,
+    onSend: (sent) => void (meter.promptSent = sent),
+  }, call.telemetry.span);
+  meter.isAnswered = true;
+  const bridge = bridgeTo(dialect.format);
+  call.isBridged = bridge !== null;
+  if (bridge && format.inputItems && !keepsTurns(call.caller.snapshot.project)) {
+    call.target = { ...call.target, input: notStored(call.target.input) };
+  }
+  return { ...response, bridge };
+}
+
+/** The request as if its caller had asked that its response is not kept. */
+function notStored(request: ModelRequest): ModelRequest {
+  return { ...request, body: { ...request.body, store: false } };
+}
+
+/** Whether an upstream can answer calls of a format, by a bridge where need be. */
+export function speaks({ formats }: Pick<Upstream, "formats">, format: Format): boolean {
+  const isSettable = upstreamFormats.some((name) => name === format.name);
+  return !formats || !isSettable || targetsOf(format).some((one) => formats.includes(one.format));
+}
+
+const targetsOf = memoizeByObject(({ name, maxTokensFields, bridges = [] }: Format) => {
+  const bridged = bridges.map(({ format }) => format);
+  return [{ name, maxTokensFields }, ...bridged].map((target) => ({
+    format: target.name,
+    maxTokensFields: target.maxTokensFields,
+  }));
+});
+
+/** The request without fields that its upstream refuses. */
+function withoutFields(request: ModelRequest, refused: readonly string[] = []): ModelRequest {
+  if (!refused.some((name) => Object.hasOwn(request.body, name))) return request;
+  const left = Object.entries(request.body).filter(([name]) => !refused.includes(name));
+  return { ...request, body: Object.fromEntries(left) };
+}
+
+/** The caller's headers that are passed on to an upstream; no others are. */
+export function passedHeaders(
+  { passedHeaders: names }: Format,
+  request: Request,
+): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of names) {
+    const value = request.headers.get(name);
+    if (value && /^[\x20-\x7e]+$/.test(value)) passed[name] = value;
+  }
+  return passed;
+}

@@ -1,0 +1,39 @@
+import { TimeSlice } from "../../base/time_slice.ts";
+import { contextWindowDefault } from "../../pricing/media_tokens.ts";
+import { pricesOnlyUnits, tokenRate } from "../../pricing/price.ts";
+import { loadTokenizer } from "../../pricing/tokenizer.ts";
+import { usageBounds } from "../../pricing/usage_bounds.ts";
+import type { PaidTarget } from "../attempt.ts";
+import type { AdmittedCall, InferenceDeps } from "../call.ts";
+import { countPrompt, hasMedia } from "../admit/prompt_size.ts";
+import { UsageMeter } from "./usage_meter.ts";
+
+/** Creates the meter of one attempt. */
+export function createMeter(
+  { deps: { clock } }: InferenceDeps,
+  { format, prompt }: Pick<AdmittedCall, "format" | "prompt">,
+  { input, terms, media, quote }: PaidTarget,
+): UsageMeter {
+  const { made } = format;
+  const output = quote.cap * input.choices;
+  return new UsageMeter({
+    hasOutput: !format.isPassedOn || made !== undefined,
+    countsTokens: !pricesOnlyUnits(terms.price),
+    classes: made,
+    choices: input.choices,
+    bounds: usageBounds({
+      prompt: prompt.bound + (prompt.unknown ?? 0),
+      output,
+      contextWindow: hasMedia(media) ? terms.contextWindow ?? contextWindowDefault : 0,
+      readsMoreByTools: format.readsMoreByTools?.(input) ?? false,
+      ...(input.fileMost ? { file: input.fileMost } : {}),
+    }),
+    heldOutput: output,
+    rateOf: (name, counts) => tokenRate(terms.price, name, counts),
+    async countInput(most = Infinity) {
+      const count = await loadTokenizer();
+      return await countPrompt(format, input, { media, count, slice: new TimeSlice(clock), most });
+    },
+    clock,
+  });
+}

@@ -1,0 +1,10 @@
+import type { CompleteResponse } from "../format.ts";
+import type { UsageMeter } from "./usage_meter.ts";
+
+/** Adds to a meter what a complete response has used. */
+export function noteComplete(meter: UsageMeter, complete: CompleteResponse): void {
+  for (const text of complete.texts) meter.addText(text);
+  if (complete.hasImage) meter.producedImage = true;
+  meter.addServed(complete.served);
+  for (const usage of complete.usages) meter.addUsage(usage);
+}

@@ -1,0 +1,319 @@
+import { isObject, type Json, type JsonObject, ownMember } from "../../base/json.ts";
+import { uncountedCharsMax } from "../../base/limits.ts";
+import type { MadeOf, ServedBy } from "../format.ts";
+import type { Units } from "../../pricing/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { TimeSlice } from "../../base/time_slice.ts";
+import { type CountTokens, loadTokenizer, sliceAt } from "../../pricing/tokenizer.ts";
+import {
+  readReportedExtras,
+  readUsage,
+  type ReportedExtras,
+  type ReportedUsage,
+  type TokenUsage,
+} from "../../pricing/usage.ts";
+import { boundsOf, clampSide, tokensOf, type UsageBounds } from "../../pricing/usage_bounds.ts";
+import {
+  inputTokensOf,
+  joinSides,
+  outputTokensOf,
+  type TokenClass,
+  type TokenCounts,
+  tokenCounts,
+} from "../../base/token_classes.ts";
+
+interface MeterOptions {
+  /** False for responses that never have output tokens. */
+  hasOutput?: boolean;
+  /** False where tokens cost nothing: only those that are reported are recorded. */
+  countsTokens?: boolean;
+  /** Classes of tokens whose details a provider may leave out. */
+  classes?: Pick<MadeOf, "input" | "output"> | undefined;
+  choices: number;
+  /** The most that a provider's report is charged up to. */
+  bounds: UsageBounds;
+  /** The output tokens that are held. */
+  heldOutput: number;
+  /** What a class costs in a response with these tokens. Called only for a report above a bound. */
+  rateOf: (name: TokenClass, counts: TokenCounts) => bigint;
+  /** Counts the prompt ourselves, and stops beyond `most`. Called only when needed. */
+  countInput: (most?: number) => Promise<number>;
+  clock: Clock;
+}
+
+const noExtras: ReportedExtras = {
+  toolCalls: {},
+  searchContext: null,
+  serviceTier: null,
+  statedCost: null,
+};
+
+// Some servers report only one choice of several, as llama.cpp does. A provider that reports all of
+// them may still count the same text up to this factor differently from us.
+const tokenizersDiffer = 1.25;
+
+/**
+ * What one response has used: the provider's usage where it reports one, else our own count of the
+ * text that passed. Text is counted only when needed, and kept only up to a bound.
+ */
+export class UsageMeter {
+  /** Whether the upstream has been sent the prompt, or a part of it. */
+  promptSent = false;
+  /** Whether the upstream has answered with a response, so that it charges for it. */
+  isAnswered = false;
+  /** Whether the body of the response has begun. */
+  bodyBegun = false;
+  /** Whether the model has produced any output. */
+  producedOutput = false;
+  /** Our own count of output that is no text; null where there is none. */
+  ownOutput: number | null = null;
+  /** Whether there is output that we could not read. */
+  hasUnreadOutput = false;
+  /** Whether the response has an image that the model made. */
+  producedImage = false;
+  /** The provider's last usage object that counts, for the caller. */
+  reported: LastReport | null = null;
+  /** The last usage above a bound, for the log. */
+  doubtful: JsonObject | null = null;
+  /** The model that the response names; null where it names none. */
+  servedModel: string | null = null;
+  /** The service tier that the response names. */
+  servedTier: string | null = null;
+  /** What the provider reports besides tokens. */
+  extras: ReportedExtras = noExtras;
+  /** Units that the response says it has. */
+  units: Units = {};
+  /** The most reasoning tokens that it reports; null where it does not say. */
+  reasoning: number | null = null;
+  readonly #options: MeterOptions;
+  #input: Report | null = null;
+  #output: Report | null = null;
+  /** Output has arrived since the provider's last usage. */
+  #isBehind = false;
+  #uncounted = "";
+  #counted = 0;
+  #countedInput: Promise<number> | null = null;
+
+  constructor(options: MeterOptions) {
+    this.#options = options;
+  }
+
+  /** Adds what a body or a chunk says of the model and the tier that answer. */
+  addServed({ model, tier }: ServedBy): void {
+    if (model !== null) this.servedModel = model;
+    if (tier !== null) this.servedTier = tier;
+  }
+
+  /** Adds a text that the model wrote. */
+  addText(text: string): void {
+    if (text === "") return;
+    this.producedOutput = true;
+    this.#uncounted += text;
+    this.#isBehind = true;
+  }
+
+  /**
+   * Adds a reported usage. Within a response usage never shrinks: for input and output, the largest
+   * report counts, and of equal ones the more detailed.
+   */
+  addUsage(raw: Json | undefined): void {
+    if (!isObject(raw)) return;
+    const usage = readUsage(raw);
+    const extras = readReportedExtras(raw);
+    // Calls of tools count also where no tokens are reported with them.
+    if (!usage) return this.#addExtras({ ...noExtras, toolCalls: extras.toolCalls });
+    const { counts, reasoning } = usage;
+    this.#addExtras(extras);
+    if (reasoning !== null) this.reasoning = Math.max(this.reasoning ?? 0, reasoning);
+    const [prompt, output] = [inputTokensOf(counts), outputTokensOf(counts)];
+    const bounds = boundsOf(usage, this.#options.bounds);
+    if (prompt > bounds.input || output > bounds.output) this.doubtful = raw;
+    const detail = prompt - counts.uncachedInput;
+    this.#input = larger(this.#input, { ...usage, total: prompt, detail });
+    this.#output = larger(this.#output, { ...usage, total: output, detail: counts.reasoning });
+    const [isInput, isOutput] = [this.#input.counts === counts, this.#output.counts === counts];
+    if (isInput || isOutput) {
+      this.reported = { usage: raw, isWhole: isInput && isOutput && !usage.isRounded };
+    }
+    this.#isBehind = false;
+    if (output > 0) this.producedOutput = true;
+  }
+
+  /** Adds calls of tools at the provider that were seen, by the tool's name, as one more report. */
+  addToolCalls(toolCalls: ReportedExtras["toolCalls"]): void {
+    this.#addExtras({ ...noExtras, toolCalls });
+  }
+
+  /** Adds what one report says besides tokens. Of the calls of a tool, the highest count holds. */
+  #addExtras({ toolCalls, searchContext, serviceTier, statedCost }: ReportedExtras): void {
+    const before = this.extras;
+    const isNew = searchContext ?? serviceTier ?? statedCost ?? null;
+    const names = Object.keys(toolCalls);
+    if (isNew === null && names.length === 0) return;
+    const highest = { ...before.toolCalls };
+    for (const name of names) {
+      highest[name] = Math.max(ownMember(highest, name) ?? 0, toolCalls[name] ?? 0);
+    }
+    this.extras = {
+      toolCalls: highest,
+      searchContext: searchContext ?? before.searchContext,
+      serviceTier: serviceTier ?? before.serviceTier,
+      statedCost: statedCost !== null && statedCost > (before.statedCost ?? 0n)
+        ? statedCost
+        : before.statedCost,
+    };
+  }
+
+  /** Notes output that we could not read: without a report, all that was held is charged. */
+  noteUnreadOutput(): void {
+    this.producedOutput = true;
+    this.hasUnreadOutput = true;
+  }
+
+  /** Whether the output has certainly no more tokens than this: a token takes a byte at least. */
+  surelyWithin(tokens: number): boolean {
+    return this.#counted + this.#uncounted.length * 3 <= tokens &&
+      this.#uncounted.length < uncountedCharsMax;
+  }
+
+  /** Our own count of the output so far. */
+  async countOutput(): Promise<number> {
+    const count: CountTokens = await loadTokenizer();
+    const timeSlice = new TimeSlice(this.#options.clock);
+    // During a yield more text may arrive, and another caller may count: each takes what is left.
+    while (this.#uncounted !== "") {
+      if (timeSlice.expired) await timeSlice.yield();
+      const part = sliceAt(this.#uncounted, 0);
+      this.#uncounted = this.#uncounted.slice(part.length);
+      this.#counted += count(part);
+    }
+    return this.#counted;
+  }
+
+  /** Our own count of the prompt, which stops beyond `most`. */
+  countPrompt(most: number): Promise<number> {
+    return this.#options.countInput(most);
+  }
+
+  /** The usage of a finished response: the provider's, or our own count. */
+  usage(): Promise<TokenUsage> {
+    if (this.#options.choices > 1) return this.#usage(tokenizersDiffer);
+    // A usage reported before the text may cover the prompt alone.
+    return this.#usage(this.#isBehind ? 1 : Infinity);
+  }
+
+  /** The usage so far, with our count of what has arrived since the provider's last usage. */
+  usageSoFar(): Promise<TokenUsage> {
+    return this.#isBehind ? this.#usage(1) : this.usage();
+  }
+
+  /** The provider's usage, unless our count of the output exceeds it `tolerance` times. */
+  async #usage(tolerance: number): Promise<TokenUsage> {
+    const input = await this.#inputTokens();
+    const output = await this.#outputTokens(tolerance);
+    const isReported = input.isReported && output.isReported;
+    return {
+      ...joinSides(input.counts, output.counts),
+      source: isReported ? "provider" : "estimated",
+    };
+  }
+
+  /**
+   * The reported prompt, up to its bound. A prompt is never empty, so zero is replaced by our own
+   * count.
+   */
+  async #inputTokens(): Promise<Counted> {
+    const report = this.#input;
+    if (report && report.total > 0) {
+      const most = boundsOf(report, this.#options.bounds).input;
+      const counts = this.#clamped(inClass(report.counts, this.#inputClass), "input", most);
+      return { counts, isReported: report.total <= most };
+    }
+    if (this.#options.countsTokens === false) return nothingCounted;
+    this.#countedInput ??= this.#options.countInput();
+    const uncachedInput = await this.#countedInput;
+    return { counts: tokenCounts({ [this.#inputClass]: uncachedInput }), isReported: false };
+  }
+
+  get #inputClass(): TokenClass {
+    return this.#options.classes?.input ?? "uncachedInput";
+  }
+
+  get #ownOutputClass(): TokenClass {
+    return this.#options.classes?.output ?? "output";
+  }
+
+  #clamped(counts: TokenCounts, side: "input" | "output", most: number): TokenCounts {
+    if (tokensOf(side, counts) <= most) return counts;
+    const rateOf = (name: TokenClass) => this.#options.rateOf(name, counts);
+    return clampSide(counts, side, { most, rateOf });
+  }
+
+  /** The reported output, by the same rules. Text that was delivered is never free. */
+  async #outputTokens(tolerance: number): Promise<Counted> {
+    if (this.#options.hasOutput === false) return { counts: tokenCounts({}), isReported: true };
+    const report = this.#output;
+    if (this.#options.countsTokens === false && !report) return nothingCounted;
+    if (this.hasUnreadOutput && !(report && report.total > 0)) {
+      const { heldOutput: held } = this.#options;
+      const output = Math.min(held, this.ownOutput ?? held);
+      return { counts: tokenCounts({ [this.#ownOutputClass]: output }), isReported: false };
+    }
+    if (!report) {
+      const output = this.producedOutput ? await this.countOutput() : 0;
+      return { counts: tokenCounts({ output }), isReported: false };
+    }
+    const bound = boundsOf(report, this.#options.bounds).output;
+    const isWithin = report.total <= bound && (report.total > 0 || !this.producedOutput);
+    const counts = inClass(
+      report.counts,
+      this.producedImage ? "imageOutput" : this.#ownOutputClass,
+    );
+    if (isWithin && tolerance === Infinity) return { counts, isReported: true };
+    const counted = await this.countOutput();
+    const isSilent = report.total === 0 && this.producedOutput;
+    if (isSilent || counted > report.total * tolerance) {
+      const output = counts.output + counted - report.total;
+      return { counts: { ...counts, output }, isReported: false };
+    }
+    // An upstream that ignored the cap has delivered this much.
+    const most = Math.max(bound, counted);
+    return { counts: this.#clamped(counts, "output", most), isReported: report.total <= most };
+  }
+}
+
+/** A usage object for the caller, and whether both of its sides are what counts. */
+export interface LastReport {
+  usage: JsonObject;
+  isWhole: boolean;
+}
+
+/** A report, as it counts for one side: the prompt or the response. */
+interface Report extends Pick<ReportedUsage, "counts" | "toolInput" | "hasCitations"> {
+  /** Tokens of this side. */
+  total: number;
+  /** Tokens of it that are in a narrower class. */
+  detail: number;
+}
+
+interface Counted {
+  counts: TokenCounts;
+  isReported: boolean;
+}
+
+const nothingCounted: Counted = { counts: tokenCounts({}), isReported: true };
+
+/** Tokens of a response that is images or sound, or of such a prompt, without any details. */
+function inClass(counts: TokenCounts, name: TokenClass): TokenCounts {
+  if (name === "output" || name === "uncachedInput" || counts[name] > 0) return counts;
+  const { output, reasoning, uncachedInput } = counts;
+  return name.endsWith("Input")
+    ? { ...counts, [name]: uncachedInput, uncachedInput: 0 }
+    : { ...counts, [name]: output - reasoning, output: reasoning };
+}
+
+function larger(before: Report | null, next: Report): Report {
+  if (!before) return next;
+  if (before.total !== next.total) return before.total > next.total ? before : next;
+  return before.detail > next.detail ? before : next;
+}

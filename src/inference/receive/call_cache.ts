@@ -1,0 +1,27 @@
+import type { Amount } from "../../base/money.ts";
+import type { ResponseCacheSettings } from "../../projects/response_cache_schema.ts";
+import type { Key } from "../../store/kv.ts";
+import type { CallTarget } from "../attempt.ts";
+import type { CompleteResponse } from "../format.ts";
+
+/** What a project's cache does for one call. */
+export interface CallCache {
+  /** Where the response is, or will be kept. */
+  key: Key;
+  settings: ResponseCacheSettings;
+  /** The part of its price that a kept response costs. */
+  costFactor: Amount;
+  /** The kept response; null where none is. */
+  hit: CacheHit | null;
+  /** The response that may be kept: set once it has arrived whole. */
+  response: CompleteResponse | null;
+}
+
+/** A response that the cache has kept. */
+export interface CacheHit {
+  complete: CompleteResponse;
+  target: CallTarget;
+  /** What it costs now. */
+  cost: Amount;
+  outputTokens: number;
+}

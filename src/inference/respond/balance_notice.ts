@@ -1,0 +1,48 @@
+import type { Json } from "../../base/json.ts";
+import { fromDecimal, parseAmount, zero } from "../../base/money.ts";
+import { messageFor } from "../../paywall/messages.ts";
+import type { AdmittedCall, InferenceDeps } from "../call.ts";
+import { userTrigger } from "../finish/events.ts";
+
+/** The text of a notice for the balance after the charge; "" where none is due. */
+export type NoticeText = (balance: string) => string;
+
+/** Notices that a response may end with. */
+export interface BalanceNotice {
+  atLength: NoticeText | null;
+  atEnd: NoticeText | null;
+}
+
+/** Prepares the notices of a response, before it begins. */
+export async function createBalanceNotice(
+  { linkFor }: InferenceDeps,
+  { target: { quote }, held, caller, user, request, input }: AdmittedCall,
+): Promise<BalanceNotice> {
+  const { project } = caller.snapshot;
+  const limit = parseAmount(project.lowBalance);
+  // A program that parses JSON could not use the notice.
+  const mayEndLow = limit !== null && quote.balance - held < limit && !input.structured;
+  if (!quote.cappedByBalance && !mayEndLow) return { atLength: null, atEnd: null };
+  const refused = { reason: "insufficient_funds", trigger: userTrigger(user) } as const;
+  const { url } = await linkFor(project, user, refused);
+  const languages = request.headers.get("accept-language");
+  const words = (reason: "cut" | "low_balance"): NoticeText => (balance) =>
+    messageFor(project, reason, { url, balance, languages });
+  const warning = words("low_balance");
+  const closing: NoticeText = (
+    balance,
+  ) => (fromDecimal(balance) < (limit ?? zero) ? warning(balance) : "");
+  return {
+    atLength: quote.cappedByBalance ? words("cut") : null,
+    atEnd: mayEndLow ? closing : null,
+  };
+}
+
+/** Returns the notice for a choice, by its finish reason; null where it ends in a tool call. */
+export function noticeFor(
+  reason: Json | undefined,
+  { atLength, atEnd }: BalanceNotice,
+): NoticeText | null {
+  if (reason === "tool_calls") return null;
+  return reason === "length" ? atLength ?? atEnd : atEnd;
+}

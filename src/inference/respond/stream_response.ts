@@ -1,0 +1,294 @@
+import type { EventSourceMessage } from "eventsource-parser";
+import { type ApiError, errorFields } from "../../base/errors.ts";
+import { formatAmount } from "../../base/money.ts";
+import { TimeSlice } from "../../base/time_slice.ts";
+import { encodeUtf8 } from "../../base/utf8.ts";
+import { activityIdOfRequest, type Entry } from "../../ledger/entry.ts";
+import {
+  type AdmittedCall,
+  exceedsHold,
+  type InferenceDeps,
+  mayExceedHold,
+  responseHead,
+  targetHeaders,
+  usageBody,
+  watchCall,
+} from "../call.ts";
+import {
+  abortUpstream,
+  callerDisconnected,
+  endingOf,
+  isChargedCut,
+  isOurFault,
+} from "../finish/disconnect.ts";
+import { endEarly } from "../finish/end_early.ts";
+import { type EventRead, type EventReader, isLargePart } from "../../upstreams/event_reader.ts";
+import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
+import { rateHeaders } from "../admit/rate_limiter.ts";
+import { noteOutcome } from "../ask/ask_targets.ts";
+import { openStream } from "../ask/open_stream.ts";
+import { PacedBody } from "./paced_body.ts";
+import type { CompleteResponse, EventAssembler, StreamTransform } from "../format.ts";
+import { streamHeaders } from "./stream_headers.ts";
+import { releaseCall, settleCall } from "../finish/settle.ts";
+import { invalidUpstreamResponse, upstreamDisconnected } from "../../upstreams/errors.ts";
+import type { TokenUsage } from "../../pricing/usage.ts";
+
+/**
+ * A streamed response: forward the call, then pass on and meter each event at the caller's pace,
+ * and settle before the last frame. Throws an error that can still be a status; an error after the
+ * response has begun is sent as the format's error frame.
+ */
+export async function streamResponse(
+  services: InferenceDeps,
+  call: AdmittedCall,
+): Promise<Response> {
+  const stopWatching = watchCall(services, call);
+  try {
+    const notice = await createBalanceNotice(services, call);
+    const reader = await openStream(services, call);
+    const stream = new ResponseStream({ services, call, reader, notice });
+    const headers = new Headers({
+      ...streamHeaders,
+      "x-request-id": call.requestId,
+      "x-service-activity-id": activityIdOfRequest(call.id),
+      ...rateHeaders(call.rateLimits),
+      ...targetHeaders(call),
+    });
+    const removeStream = services.running.addStream();
+    const freeBody = call.bodies.keep(call.request);
+    const freePlace = call.place.keep();
+    // Nothing that may fail stands between here and the start of the response.
+    const body = stream.body(() => {
+      removeStream();
+      freeBody();
+      freePlace();
+      stopWatching();
+    });
+    return new Response(body, { headers });
+  } catch (error) {
+    call.telemetry.countError(error);
+    try {
+      await endEarly(services, call, error);
+    } finally {
+      stopWatching();
+    }
+    throw error;
+  }
+}
+
+/** How long usage may come after the last event. */
+const lateUsageMs = 250;
+
+interface StreamOptions {
+  services: InferenceDeps;
+  call: AdmittedCall;
+  reader: EventReader;
+  notice: BalanceNotice;
+}
+
+/** The body of a streamed response, from its first frame to its charge. */
+class ResponseStream {
+  readonly #options: StreamOptions;
+  readonly #transform: StreamTransform;
+  /** Puts the response together for the project's cache; null where it is not kept. */
+  #assembler: EventAssembler | null = null;
+  readonly #body: PacedBody;
+  #ended = false;
+  /** The output used up the hold before the stream ended. */
+  #exceededHold = false;
+  /** The client disconnected while the stream ran. */
+  #disconnected = false;
+  #slice: TimeSlice | null = null;
+  /** A part of a large event was sent, and not yet its end. */
+  #isWithinEvent = false;
+
+  constructor(options: StreamOptions) {
+    const { call, notice, services: { deps: { clock } } } = options;
+    const { input: request, upstream: { apiKey } } = call.target;
+    this.#options = options;
+    this.#transform = call.format.createStream({
+      meter: call.meter,
+      request,
+      head: responseHead(call),
+      apiKey,
+      notice,
+    });
+    if (call.cache && !call.cache.hit) {
+      this.#assembler = call.format.createAssembler({ request, head: responseHead(call), apiKey });
+    }
+    this.#body = new PacedBody({
+      clock,
+      request: call.request,
+      signal: call.controller.signal,
+      onDisconnect: () => this.#onDisconnect(),
+    });
+  }
+
+  /**
+   * Reads from the upstream only when the caller reads from us: memory stays bounded. `onEnd` is
+   * called after the charge.
+   */
+  body(onEnd: () => void): ReadableStream<Uint8Array> {
+    return this.#body.start(() => this.#run().finally(onEnd));
+  }
+
+  /** Aborts the upstream, or keeps reading it to charge exactly, depending on the abort policy. */
+  #onDisconnect(): void {
+    if (this.#ended) return;
+    this.#disconnected = true;
+    abortUpstream(this.#options.call);
+  }
+
+  /** One loop for the whole stream, so that little memory waits for the next event. */
+  async #run(): Promise<void> {
+    const { services, call } = this.#options;
+    try {
+      const reason = await this.#forwardEvents().catch((reason: unknown) => reason);
+      this.#send(await this.#end(reason));
+      this.#body.close();
+    } catch (error) {
+      await endEarly(services, call, error).catch(() => {});
+      this.#body.breakOff(error);
+    }
+  }
+
+  #send(frames: string): void {
+    if (frames !== "" && this.#body.isReadable) this.#body.send(encodeUtf8(frames));
+  }
+
+  /** Forwards events until the stream ends; returns the upstream's error, or null. */
+  async #forwardEvents(): Promise<ApiError | null> {
+    const { reader, call } = this.#options;
+    for (;;) {
+      if (!this.#body.hasDemand) await this.#body.untilDemand();
+      const read = await reader.next();
+      if (read === "end") return null;
+      if (read !== "silent") call.meter.bodyBegun = true;
+      this.#send(this.#framesOf(read));
+      // Parts arrive as fast as they are read: others run between any two of all streams.
+      if (this.#isWithinEvent) await this.#yield();
+      const { done, error: reason } = this.#transform;
+      if (done && !call.meter.reported && read !== "silent") await this.#readLateUsage();
+      if (done || reason) return reason;
+      this.#exceededHold = mayExceedHold(call) && await exceedsHold(call);
+      if (this.#exceededHold) return null;
+    }
+  }
+
+  #yield(): Promise<void> {
+    this.#slice ??= new TimeSlice(this.#options.services.deps.clock);
+    return this.#slice.yield();
+  }
+
+  #framesOf(read: Exclude<EventRead, "end">): string {
+    if (read === "silent") {
+      // Nothing may stand between the parts of an event.
+      return this.#isWithinEvent ? "" : ": keep-alive\n\n";
+    }
+    if (!isLargePart(read)) {
+      if (this.#assembler) this.#assemble(read);
+      return this.#transform.takeAll(read);
+    }
+    this.#assembler = null;
+    this.#isWithinEvent = !read.isLast;
+    return this.#transform.takeLarge(read);
+  }
+
+  #assemble(events: EventSourceMessage[]): void {
+    try {
+      for (const event of events) this.#assembler?.add(event, { usageOnly: false });
+    } catch {
+      this.#assembler = null;
+    }
+  }
+
+  /** The whole response for the project's cache; null where it is not one. */
+  #assembled(): CompleteResponse | null {
+    try {
+      return this.#assembler?.complete() ?? null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** Reads what comes right after the last event: some servers report usage there. */
+  async #readLateUsage(): Promise<void> {
+    const { reader, services: { deps: { clock } } } = this.#options;
+    const stop = new AbortController();
+    const pause = clock.sleep(lateUsageMs, stop.signal).catch(() => {});
+    const late = await Promise.race([reader.next().catch(() => "end" as const), pause]);
+    stop.abort();
+    if (!Array.isArray(late)) return;
+    if (this.#assembler) this.#assemble(late);
+    this.#transform.takeAll(late);
+  }
+
+  /** Settles the call and returns the last frames. Runs once. */
+  async #end(reason: unknown): Promise<string> {
+    this.#ended = true;
+    const { services, call, reader } = this.#options;
+    if (this.#transform.done) reader.finish();
+    else reader.cancel();
+    const broken = reason ?? this.#unfinishedError();
+    const { id: chat, requestId } = call;
+    if (broken) {
+      call.telemetry.countError(broken);
+      if (call.isRouted) noteOutcome(services, call, broken);
+    }
+    if (broken && endingOf(broken).kind === "failed") {
+      const level = isOurFault(broken) ? "error" : "warn";
+      services.deps.log(level, "stream_broken", { requestId, chat, ...errorFields(broken) });
+    }
+    try {
+      const ends = !broken || this.#transform.complete;
+      const gap = this.#isWithinEvent ? "\n\n" : "";
+      const charged = await this.#charge(broken);
+      const balance = charged?.entry.balanceAfter ?? formatAmount(call.target.quote.balance);
+      const closing = ends
+        ? this.#transform.finish(this.#exceededHold ? "length" : "stop", balance)
+        : "";
+      const usage = charged && call.input.wantsUsage
+        ? this.#transform.usageFrame(usageBody(call, charged))
+        : "";
+      return gap + closing + usage +
+        (broken ? this.#errorFrame(broken) : call.format.endFrame);
+    } catch (error) {
+      services.deps.log("error", "stream_failed", { requestId, chat, ...errorFields(error) });
+      await endEarly(services, call, error);
+      return this.#errorFrame(error);
+    }
+  }
+
+  #errorFrame(error: unknown): string {
+    return this.#transform.errorFrame?.(error) ?? this.#options.call.format.errorFrame(error);
+  }
+
+  /** The error of a stream that ended without its last event, or without any output. */
+  #unfinishedError(): ApiError | null {
+    if (this.#transform.isEmpty) return invalidUpstreamResponse("a stream without output");
+    if (this.#exceededHold || this.#transform.done || this.#transform.complete) return null;
+    return upstreamDisconnected("a stream without its end");
+  }
+
+  /**
+   * Charges what was produced, and what our own bounds have cut; null, and no charge, after another
+   * error before any output.
+   */
+  async #charge(reason: unknown): Promise<{ usage: TokenUsage; entry: Entry } | null> {
+    const { services, call } = this.#options;
+    const isCut = isChargedCut(call, reason);
+    if (reason && reason !== callerDisconnected && !isCut && !call.meter.producedOutput) {
+      await releaseCall(services, call, endingOf(reason));
+      return null;
+    }
+    const { meter } = call;
+    const usage = await (this.#transform.done ? meter.usage() : meter.usageSoFar());
+    // A stream that was drained after a disconnect counts as canceled all the same.
+    const ending = endingOf(reason ?? (this.#disconnected && callerDisconnected));
+    const { kept = null } = this.#transform;
+    if (call.cache && !this.#exceededHold) call.cache.response = this.#assembled();
+    const { entry } = await settleCall(services, call, { usage, ending, kept });
+    return { usage, entry };
+  }
+}
