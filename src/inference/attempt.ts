@@ -48,6 +48,8 @@ export interface CallAttempt {
   beganAt: number;
   /** Until the first event, or the end of a whole response; null before, in ms. */
   firstTokenMs: number | null;
+  /** Its target's breaker has been told of the error that has ended it. */
+  isOver: boolean;
   /** Stops its timeouts. */
   stopTimers(): void;
 }

@@ -13,9 +13,7 @@ import { requireModel } from "../projects/key_models.ts";
 import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import { modelNotFound, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
-import type { InferenceDeps } from "./call.ts";
 import { withModel } from "./admit/call_targets.ts";
-import { callerDisconnectedEarly } from "./finish/disconnect.ts";
 import type { Format, ModelRequest } from "./format.ts";
 import { passedHeaders } from "./ask/forward.ts";
 import { coverageOf, toolCallsHeld } from "./admit/priced_call.ts";
@@ -23,6 +21,8 @@ import { countForHold, mediaWork } from "./admit/prompt_counting.ts";
 import { boundMedia } from "./admit/prompt_size.ts";
 import { rateHeaders, rateLimitedError } from "./admit/rate_limiter.ts";
 import { measureMedia } from "./admit/measure_media.ts";
+import type { InferenceServices } from "./services.ts";
+import { callerDisconnectedEarly } from "./caller_left.ts";
 
 /** An endpoint of a format that counts the tokens of a request. It calls no model, and is free. */
 export interface CountEndpoint {
@@ -45,7 +45,7 @@ const countingTimeoutMs = 30_000;
  * the upstream has no such endpoint. With `reservedUsers` the path begins with `/v1/{user}/`.
  */
 export function createCountHandler(
-  services: InferenceDeps,
+  services: InferenceServices,
   endpoint: CountEndpoint,
   { reservedUsers }: { reservedUsers?: ReadonlySet<string> } = {},
 ): Handler {
@@ -88,7 +88,7 @@ interface AskedCount {
 
 /** Throws 400, 403 and 404 as a call with this body would. */
 async function readAsked(
-  { prices, findTargets, deps: { clock } }: InferenceDeps,
+  { prices, findTargets, deps: { clock } }: InferenceServices,
   { format, readRequest }: CountEndpoint,
   { incoming: { request, inTime, bodies }, caller }: { incoming: Incoming; caller: Caller },
 ): Promise<AskedCount> {
@@ -115,7 +115,7 @@ async function readAsked(
 const notServed = new Error("the upstream does not count tokens");
 
 /** Counts by asking upstreams; null where one is known not to count. */
-function createUpstreamCounter({ deps, findTargets }: InferenceDeps, endpoint: CountEndpoint) {
+function createUpstreamCounter({ deps, findTargets }: InferenceServices, endpoint: CountEndpoint) {
   const { format, upstreamPath, writeBody, readCount } = endpoint;
   const withoutCounting = new WeakSet<Upstream["knownDialects"]>();
   // Behind the second, `callUpstream` would try another format.
@@ -188,7 +188,7 @@ function objectIn(bytes: Uint8Array): JsonObject {
 
 /** Our own count. Throws 429 where the user, the key or the project has had too much counted. */
 async function countOurselves(
-  services: InferenceDeps,
+  services: InferenceServices,
   { format }: CountEndpoint,
   { input, terms, caller, request, user }: AskedCount & { user: string },
 ): Promise<number> {

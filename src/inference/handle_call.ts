@@ -7,20 +7,17 @@ import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
 import { type Admission, admitCall } from "./admit/admit.ts";
-import {
-  failedEnding,
-  type InferenceCall,
-  type InferenceDeps,
-  type ReadCall,
-  withTargetHeaders,
-} from "./call.ts";
+import type { InferenceCall, ReadCall } from "./call.ts";
 import type { Format } from "./format.ts";
 import { awaitPrevious, idempotencyMark, type StoredResponse } from "./receive/idempotency.ts";
 import { withRateHeaders } from "./admit/rate_limiter.ts";
 import { reasonOf, refuse, refuseRateError } from "./admit/refuse.ts";
 import { streamResponse } from "./respond/stream_response.ts";
 import { CallTelemetry } from "./telemetry.ts";
-import { completionResponse, wholeResponse } from "./respond/whole_response.ts";
+import { wholeResponse } from "./respond/whole_response.ts";
+import { failedEnding } from "./finish/ending.ts";
+import type { InferenceServices } from "./services.ts";
+import { completionResponse, withTargetHeaders } from "./respond/written_response.ts";
 
 /** Times that a project's settings may change during one call. */
 const settingsMovesMax = 5;
@@ -31,7 +28,7 @@ const settingsMovesMax = 5;
  * With `reservedUsers` the path begins with `/v1/{user}/`, where the user is none of these words.
  */
 export function createCallHandler(
-  services: InferenceDeps,
+  services: InferenceServices,
   format: Format,
   { reservedUsers }: { reservedUsers?: ReadonlySet<string> } = {},
 ): Handler {
@@ -58,7 +55,7 @@ type StartedCall = Pick<InferenceCall, "id" | "telemetry" | "format"> & {
   pathUser: PathUser | undefined;
 };
 
-async function handleCall(services: InferenceDeps, started: StartedCall): Promise<Response> {
+async function handleCall(services: InferenceServices, started: StartedCall): Promise<Response> {
   const { incoming: { request } } = started;
   const caller = await services.auth.caller(request, "chat");
   const { key, snapshot: { project } } = caller;
@@ -78,7 +75,7 @@ async function handleCall(services: InferenceDeps, started: StartedCall): Promis
 
 /** Throws 429 before the body is read, where the caller is known to be over a rate limit. */
 async function requireWithinRates(
-  services: InferenceDeps,
+  services: InferenceServices,
   { id, incoming, pathUser, caller, format }: StartedCall & { caller: Caller },
 ): Promise<void> {
   const { key, snapshot: { project } } = caller;
@@ -99,7 +96,7 @@ async function requireWithinRates(
 }
 
 async function readAndRespond(
-  services: InferenceDeps,
+  services: InferenceServices,
   started: StartedCall & Pick<InferenceCall, "place">,
   authenticated: Caller,
 ): Promise<Response> {
@@ -129,7 +126,7 @@ async function readAndRespond(
 }
 
 async function respond(
-  services: InferenceDeps,
+  services: InferenceServices,
   read: ReadCall,
   { admission, note }: {
     admission: Exclude<Admission, { kind: "settings_moved" }>;
@@ -157,7 +154,7 @@ async function respond(
       } catch (error) {
         throw withRateHeaders(withTargetHeaders(error, admitted), admitted.rateLimits);
       } finally {
-        const { isRouted, target, failed } = admitted;
+        const { isRouted, attempt: { target }, failed } = admitted;
         if (isRouted) note({ upstream: target.upstream.name, attempts: failed.length + 1 });
       }
     }
@@ -171,7 +168,7 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
 }
 
 function readCall(
-  { deps }: InferenceDeps,
+  { deps }: InferenceServices,
   { id, telemetry, format, place, incoming, pathUser, caller, body }: StartedCall & {
     place: InferenceCall["place"];
     caller: Caller;

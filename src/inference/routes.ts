@@ -5,15 +5,15 @@ import { allowsModel } from "../projects/key_models.ts";
 import { modelNotFound } from "../upstreams/errors.ts";
 import type { ModelView } from "../upstreams/model_schema.ts";
 import type { Models } from "../upstreams/models.ts";
-import type { InferenceDeps } from "./call.ts";
 import { type CountEndpoint, createCountHandler } from "./count_tokens.ts";
 import type { Format } from "./format.ts";
 import { createKeptHandler, type KeptOperation } from "./kept/kept_routes.ts";
 import { createFreeCallHandler, type FreeFormat } from "./free_call.ts";
 import { createCallHandler } from "./handle_call.ts";
+import type { InferenceServices } from "./services.ts";
 
 /** The endpoints that OpenAI clients call. All need the scope `chat`. */
-export function inferenceRoutes(services: InferenceDeps, models: Models) {
+export function inferenceRoutes(services: InferenceServices, models: Models) {
   return {
     /** The endpoint of a format; with `reservedUsers`, the one below `/v1/{user}`. */
     call: (format: Format, options?: { reservedUsers: ReadonlySet<string> }) =>
@@ -32,7 +32,7 @@ export function inferenceRoutes(services: InferenceDeps, models: Models) {
   };
 }
 
-function listModels({ auth }: InferenceDeps, models: Models): Handler {
+function listModels({ auth }: InferenceServices, models: Models): Handler {
   return async ({ request, requestId }) => {
     const { key, snapshot } = await auth.caller(request, "chat");
     const all = await models.list(snapshot.project);
@@ -46,7 +46,7 @@ function listModels({ auth }: InferenceDeps, models: Models): Handler {
 const writeList = (data: readonly ModelView[]) => JSON.stringify({ object: "list", data });
 const writtenList = memoizeByObject(writeList);
 
-function getModel({ auth }: InferenceDeps, models: Models): Handler {
+function getModel({ auth }: InferenceServices, models: Models): Handler {
   return async ({ request, requestId, path }) => {
     const { key, snapshot } = await auth.caller(request, "chat");
     // The slash of a name such as `vendor/model:tag` may be escaped or not.

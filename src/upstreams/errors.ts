@@ -198,6 +198,11 @@ export function isOurBound(error: unknown): boolean {
   return error instanceof UpstreamError && (error.kind === "too_large" || error.kind === "timeout");
 }
 
+/** Whether an error is a fault of ours, and no answer to a request. */
+export function isOurFault(error: unknown): boolean {
+  return !(error instanceof ApiError);
+}
+
 const reroutableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
   ...["rate_limited", "account", "failed", "unreachable"] as const,
   ...["timeout", "invalid", "broken_off"] as const,

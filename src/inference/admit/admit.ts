@@ -9,13 +9,7 @@ import { budgetsOfKey } from "../../projects/key_budget.ts";
 import { userLimitsOf } from "../../projects/user_limits.ts";
 import { beginCall } from "../ask/ask_targets.ts";
 import type { BoundedTarget, PaidTarget } from "../attempt.ts";
-import type {
-  AdmittedCall,
-  InferenceCall,
-  InferenceDeps,
-  ReadCall,
-  RefusableCall,
-} from "../call.ts";
+import type { AdmittedCall, InferenceCall, ReadCall, RefusableCall } from "../call.ts";
 import { completeCall, findTargetsOf, type FoundCall } from "./complete_call.ts";
 import { callStartedEvents } from "../finish/events.ts";
 import {
@@ -31,6 +25,7 @@ import { pricedCall } from "./priced_call.ts";
 import { type CallQuote, type PromptSize, quoteCall, quoteHit, quoteTarget } from "./quote.ts";
 import type { Permit } from "./rate_limiter.ts";
 import type { Refusal } from "./refuse.ts";
+import type { InferenceServices } from "../services.ts";
 
 /**
  * The outcome of an admission. `settings_moved`: the settings changed and have to be read again.
@@ -51,7 +46,7 @@ type Decision = Exclude<Admission, { kind: "refused" }> | { kind: "refused"; ref
  * 403 for an archived project, 422 for a reused idempotency key, and what `findTargetsOf` throws.
  */
 export async function admitCall(
-  services: InferenceDeps,
+  services: InferenceServices,
   read: ReadCall,
   previous: PreviousCall | null,
 ): Promise<Admission> {
@@ -85,7 +80,7 @@ export async function admitCall(
 }
 
 async function admitWithPermit(
-  services: InferenceDeps,
+  services: InferenceServices,
   found: FoundCall,
   { permit, previous: first }: { permit: Permit; previous: PreviousCall | null },
 ): Promise<Decision> {
@@ -216,7 +211,7 @@ function unauthorized(currency: string, permit: Permit): Decision {
 }
 
 async function placeHold(
-  { holds, deps, texts }: InferenceDeps,
+  { holds, deps, texts }: InferenceServices,
   call: InferenceCall,
   { ref, targets, prompt, remains }: {
     ref: AccountRef;

@@ -8,11 +8,12 @@ import type { Target } from "../../upstreams/upstreams.ts";
 import type { ModelRoute } from "../../projects/upstream_schema.ts";
 import { keyText } from "../../store/batch.ts";
 import type { CallTarget } from "../attempt.ts";
-import type { InferenceCall, InferenceDeps } from "../call.ts";
+import type { InferenceCall } from "../call.ts";
 import type { FittedRequest, Format, ModelRequest } from "../format.ts";
 import { speaks } from "../ask/forward.ts";
 import { coverageOf, pricedCall, toolCallsHeld } from "./priced_call.ts";
 import { boundMedia } from "./prompt_size.ts";
+import type { InferenceServices } from "../services.ts";
 
 type TargetCall = Pick<InferenceCall, "caller" | "format" | "receivedAt"> & { input: ModelRequest };
 
@@ -26,7 +27,7 @@ export type PricedTargets = readonly PricedTarget[];
 
 /** The targets that have a price. */
 export function pricedTargets(
-  { prices }: Pick<InferenceDeps, "prices">,
+  { prices }: Pick<InferenceServices, "prices">,
   { caller: { snapshot: { project } }, input: { model: asked }, receivedAt: at }: TargetCall,
   targets: readonly Target[],
 ): PricedTargets {
@@ -43,7 +44,7 @@ export function pricedTargets(
  * 404 where none is left.
  */
 export function prepareTargets(
-  { reasoningModels }: Pick<InferenceDeps, "reasoningModels">,
+  { reasoningModels }: Pick<InferenceServices, "reasoningModels">,
   call: TargetCall,
   targets: PricedTargets,
 ): CallTarget[] {
@@ -104,7 +105,7 @@ const stickyBytesMax = 256 * 1024;
 
 /** The targets in the order in which they are asked, by the strategy of their route. */
 export async function inOrder(
-  { targetHealth, conversations, deps: { randomBytes } }: InferenceDeps,
+  { targetHealth, conversations, deps: { randomBytes } }: InferenceServices,
   call: TargetCall & Pick<InferenceCall, "user">,
   { route, targets }: { route: ModelRoute; targets: readonly CallTarget[] },
 ): Promise<Pick<InferenceCall, "targets" | "conversation">> {
@@ -146,7 +147,7 @@ function expectedCost(one: CallTarget | undefined, { format }: TargetCall): Amou
 }
 
 /** A number in [0, 1). */
-export function randomShare(randomBytes: InferenceDeps["deps"]["randomBytes"]): number {
+export function randomShare(randomBytes: InferenceServices["deps"]["randomBytes"]): number {
   return new DataView(randomBytes(4).buffer).getUint32(0) / 2 ** 32;
 }
 

@@ -5,13 +5,14 @@ import { countUnpricedHourly } from "../../summaries/hourly_counters.ts";
 import { modelNotFound, noUpstream } from "../../upstreams/errors.ts";
 import type { Targets } from "../../upstreams/upstreams.ts";
 import { inOrder, prepareTargets, pricedTargets, withUpstream } from "./call_targets.ts";
-import type { InferenceCall, InferenceDeps, ReadCall } from "../call.ts";
+import type { InferenceCall, ReadCall } from "../call.ts";
 import { callBlockedEvent } from "../finish/events.ts";
 import type { KeptReference } from "../format.ts";
 import { resolveReferences } from "../kept/kept_responses.ts";
 import { measureMedia } from "./measure_media.ts";
 import { loadTurns, type TurnsToLoad } from "../kept/kept_turns.ts";
 import { withCache } from "../receive/response_cache.ts";
+import type { InferenceServices } from "../services.ts";
 
 /** A call that knows its targets and its account, and whose content nobody has looked at yet. */
 export interface FoundCall {
@@ -26,7 +27,10 @@ export interface FoundCall {
  * model, 404 for a model without a price, 400 for what its price does not
  * cover and for an id that is not its user's, 502 for no upstream.
  */
-export async function findTargetsOf(services: InferenceDeps, read: ReadCall): Promise<FoundCall> {
+export async function findTargetsOf(
+  services: InferenceServices,
+  read: ReadCall,
+): Promise<FoundCall> {
   const { deps, findTargets } = services;
   const { caller, input, user, telemetry } = read;
   const { key, snapshot: { project } } = caller;
@@ -63,7 +67,7 @@ export async function findTargetsOf(services: InferenceDeps, read: ReadCall): Pr
  * puts its targets in order, and looks for a kept response.
  */
 export async function completeCall(
-  services: InferenceDeps,
+  services: InferenceServices,
   { call, route, turns }: FoundCall,
 ): Promise<InferenceCall> {
   if (turns) await addTurns(services, call, turns);
@@ -80,7 +84,7 @@ export async function completeCall(
 }
 
 async function addTurns(
-  { deps: { kv }, texts }: InferenceDeps,
+  { deps: { kv }, texts }: InferenceServices,
   call: InferenceCall,
   turns: TurnsToLoad,
 ): Promise<void> {
@@ -96,7 +100,7 @@ async function addTurns(
  * where there is no upstream.
  */
 async function refuseUnpriced(
-  services: InferenceDeps,
+  services: InferenceServices,
   read: ReadCall,
   { route, targets }: Targets,
 ): Promise<never> {
@@ -112,7 +116,7 @@ async function refuseUnpriced(
 
 /** A request for a model without a price: its owner may have forgotten one. */
 async function reportUnpriced(
-  { deps, refusalReports, refusedModels }: InferenceDeps,
+  { deps, refusalReports, refusedModels }: InferenceServices,
   { id, user, caller, input, receivedAt }: ReadCall,
 ): Promise<void> {
   const { id: projectId } = caller.snapshot.project;

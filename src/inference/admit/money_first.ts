@@ -1,12 +1,13 @@
 import type { AccountRef } from "../../ledger/account.ts";
 import { budgetsOfKey } from "../../projects/key_budget.ts";
 import type { HoldResult } from "../../ledger/hold.ts";
-import type { InferenceCall, InferenceDeps } from "../call.ts";
+import type { InferenceCall } from "../call.ts";
 import type { CallTarget } from "../attempt.ts";
 import type { FoundCall } from "./complete_call.ts";
 import type { TurnsToLoad } from "../kept/kept_turns.ts";
 import { pricedCall } from "./priced_call.ts";
 import { type CallQuote, quoteCall, quoteTarget } from "./quote.ts";
+import type { InferenceServices } from "../services.ts";
 
 /** A body of fewer bytes has no content that takes long to read. */
 const quickBytes = 1024;
@@ -25,7 +26,7 @@ export function takesLong({ call: { format, input }, turns }: FoundCall): boolea
  * its hold would. Throws 429 `concurrency_limit`.
  */
 export async function lookAtMoney(
-  { holds, deps: { kv } }: Pick<InferenceDeps, "holds" | "deps">,
+  { holds, deps: { kv } }: Pick<InferenceServices, "holds" | "deps">,
   { id, ref, caller: { key, snapshot }, targets }: InferenceCall & { ref: AccountRef },
   turns: TurnsToLoad | null,
 ): Promise<Exclude<HoldResult<CallQuote>, { kind: "held" }>> {

@@ -5,9 +5,10 @@ import type { EndUserRef } from "./rate_limiter.ts";
 import { TimeSlice } from "../../base/time_slice.ts";
 import { loadTokenizer } from "../../pricing/tokenizer.ts";
 import { keyText } from "../../store/batch.ts";
-import type { InferenceCall, InferenceDeps } from "../call.ts";
-import { callerDisconnectedEarly } from "../finish/disconnect.ts";
+import type { InferenceCall } from "../call.ts";
 import { countPrompt, leastTokens, type PromptMedia } from "./prompt_size.ts";
+import type { InferenceServices } from "../services.ts";
+import { callerDisconnectedEarly } from "../caller_left.ts";
 
 /** Counts prompts to place holds, one at a time for each user: counting takes CPU time. */
 export type CountingQueue = <T>(user: EndUserRef, count: () => Promise<T>) => Promise<T>;
@@ -147,7 +148,7 @@ export function mediaWork({ chars }: Pick<PromptMedia, "chars">): number {
  * the caller has left.
  */
 export async function countForHold(
-  { deps: { clock }, countOneByOne, countingBudget, unpaidCounting }: InferenceDeps,
+  { deps: { clock }, countOneByOne, countingBudget, unpaidCounting }: InferenceServices,
   { format, input, user: name, request, caller }: Pick<
     InferenceCall,
     "format" | "input" | "user" | "request" | "caller"

@@ -13,7 +13,7 @@ import type { BalanceView } from "../../ledger/view.ts";
 import { messageFor } from "../../paywall/messages.ts";
 import { userLimitsOf } from "../../projects/user_limits.ts";
 import { countRefusalHourly } from "../../summaries/hourly_counters.ts";
-import { type InferenceDeps, type RefusableCall, responseHead } from "../call.ts";
+import type { RefusableCall } from "../call.ts";
 import {
   callBlockedEvent,
   callPaywalledEvent,
@@ -23,6 +23,8 @@ import {
 import type { PaywallMessage } from "../format.ts";
 import { exceededLimit, rateHeaders, rateLimitedError } from "./rate_limiter.ts";
 import { streamHeaders } from "../respond/stream_headers.ts";
+import type { InferenceServices } from "../services.ts";
+import { responseHead } from "../response_head.ts";
 
 /** Counting so many tokens of a prompt costs as much time as a request does. */
 const tokensPerRequest = 10_000;
@@ -66,7 +68,7 @@ interface ConcurrencyRefusal {
  * 429 for too many calls at once, and for a rate limit where the project wants an error.
  */
 export async function refuse(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: RefusableCall,
   refusal: Refusal,
 ): Promise<Response> {
@@ -81,7 +83,7 @@ export async function refuse(
 }
 
 async function refuseConcurrency(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: RefusableCall,
   { reason, error }: ConcurrencyRefusal,
 ): Promise<never> {
@@ -91,7 +93,7 @@ async function refuseConcurrency(
 }
 
 async function refuseRate(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: RefusableCall,
   { exceeded, available, rateLimits }: RateRefusal,
 ): Promise<Response> {
@@ -114,7 +116,7 @@ type RefusedCall = Pick<RefusableCall, "id" | "user" | "caller"> & Partial<Refus
 
 /** Reports a call beyond a rate limit. Throws 429. */
 export async function refuseRateError(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: RefusedCall,
   exceeded: RateLimitState,
 ): Promise<never> {
@@ -123,7 +125,7 @@ export async function refuseRateError(
 }
 
 async function reportRate(
-  services: InferenceDeps,
+  services: InferenceServices,
   { id, user, caller, ref = null, input }: RefusedCall,
   { exceeded, isError }: { exceeded: RateLimitState; isError: boolean },
 ): Promise<void> {
@@ -141,7 +143,7 @@ async function reportRate(
 }
 
 async function refuseMoney(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: RefusableCall,
   { reason, balance: { available }, rateLimits, countedTokens = 0 }: MoneyRefusal,
 ): Promise<Response> {
@@ -178,7 +180,7 @@ async function refuseMoney(
 
 /** Counts a refusal in the owner's summary, with the next write, and reports it. */
 async function report(
-  { deps, refusalReports }: InferenceDeps,
+  { deps, refusalReports }: InferenceServices,
   { caller, user }: Pick<RefusableCall, "caller" | "user">,
   reason: string,
   events: (count: number) => NewEvent[],
@@ -188,7 +190,11 @@ async function report(
   await refusalReports.report({ projectId, user, reason, events });
 }
 
-function linkFor(services: InferenceDeps, { caller, user }: RefusableCall, reason: RefusalReason) {
+function linkFor(
+  services: InferenceServices,
+  { caller, user }: RefusableCall,
+  reason: RefusalReason,
+) {
   const { project } = caller.snapshot;
   return services.linkFor(project, user, { reason, trigger: userTrigger(user) });
 }

@@ -9,9 +9,12 @@ import {
 } from "../../upstreams/errors.ts";
 import { randomShare } from "../admit/call_targets.ts";
 import type { CallAttempt, FailedAttempt, PaidTarget } from "../attempt.ts";
-import { type AdmittedCall, billOf, type InferenceCall, type InferenceDeps } from "../call.ts";
-import { callerDisconnectedEarly } from "../finish/disconnect.ts";
+import type { AdmittedCall, InferenceCall } from "../call.ts";
+import { callerDisconnectedEarly } from "../caller_left.ts";
+import { noteOutcome } from "./note_outcome.ts";
 import { createMeter } from "../meter/create_meter.ts";
+import { billOf } from "../meter/bill.ts";
+import type { InferenceServices } from "../services.ts";
 
 /** The most attempts for one call. */
 const attemptsMax = 5;
@@ -23,7 +26,7 @@ type Placed = Pick<
 
 /** Begins a call whose hold is placed with its first attempt. */
 export function beginCall(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: InferenceCall,
   placed: Placed,
 ): AdmittedCall {
@@ -41,12 +44,12 @@ export function beginCall(
     until: clock.elapsed() + longestMs,
     hasBegun: false,
     isEnding: false,
-    ...newAttempt(services, { format, prompt: placed.prompt }, first),
+    attempt: newAttempt(services, { format, prompt: placed.prompt }, first),
   };
 }
 
 function newAttempt(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: Pick<AdmittedCall, "format" | "prompt">,
   target: PaidTarget,
 ): CallAttempt {
@@ -57,6 +60,7 @@ function newAttempt(
     isBridged: false,
     beganAt: services.deps.clock.elapsed(),
     firstTokenMs: null,
+    isOver: false,
     stopTimers() {},
   };
 }
@@ -68,16 +72,16 @@ function newAttempt(
  * of a response has been sent to the caller, or the caller has left.
  */
 export async function askTargets<T>(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: AdmittedCall,
   ask: () => Promise<T>,
 ): Promise<T> {
   if (!call.isRouted) {
     const answer = await ask();
-    call.firstTokenMs = services.deps.clock.elapsed() - call.beganAt;
+    call.attempt.firstTokenMs = services.deps.clock.elapsed() - call.attempt.beganAt;
     return answer;
   }
-  switchTarget(services, call, [call.target, ...call.untried]);
+  switchTarget(services, call, [call.attempt.target, ...call.untried]);
   for (;;) {
     try {
       const answer = await ask();
@@ -90,7 +94,7 @@ export async function askTargets<T>(
       const next = again ? passingFailures(services, call, error) : call.untried;
       if (next.length === 0 || !mayReroute(services, call)) throw tellingError(call, error);
       call.telemetry.countError(error);
-      call.stopTimers();
+      call.attempt.stopTimers();
       logFailure(services, call, error);
       call.failed.push(await failureOf(services, call, error));
       if (again) await pause(services, call);
@@ -102,13 +106,13 @@ export async function askTargets<T>(
 }
 
 /** Throws where the whole call was ended meanwhile: its caller has left, or its hold is gone. */
-function requireRunning({ controller: { signal }, request }: AdmittedCall): void {
+function requireRunning({ attempt: { controller: { signal } }, request }: AdmittedCall): void {
   if (request.signal.aborted) throw callerDisconnectedEarly;
   if (signal.aborted && !isReroutable(signal.reason)) throw signal.reason;
 }
 
 /** Whether another attempt may be made, after an error that allows it. */
-export function mayReroute({ deps: { clock } }: InferenceDeps, call: AdmittedCall): boolean {
+export function mayReroute({ deps: { clock } }: InferenceServices, call: AdmittedCall): boolean {
   const { failed, until, hasBegun, request } = call;
   return failed.length < attemptsMax - 1 && !hasBegun && clock.elapsed() < until &&
     !request.signal.aborted;
@@ -122,8 +126,8 @@ const pauseMinMs = 150;
 
 /** The targets that are worth asking again, after the last of them has failed with this error. */
 function passingFailures(
-  { deps: { clock } }: InferenceDeps,
-  { targets, target, failed }: AdmittedCall,
+  { deps: { clock } }: InferenceServices,
+  { targets, attempt: { target }, failed }: AdmittedCall,
   error: UpstreamError,
 ): readonly PaidTarget[] {
   const errors = new Map(failed.map((attempt) => [attempt.target, attempt.error]));
@@ -136,7 +140,7 @@ function passingFailures(
 }
 
 /** Waits before targets are asked again: twice as long each time, and as long as one asks for. */
-async function pause({ deps }: InferenceDeps, call: AdmittedCall): Promise<void> {
+async function pause({ deps }: InferenceServices, call: AdmittedCall): Promise<void> {
   const { clock, randomBytes } = deps;
   const { failed, targets, until, request: { signal } } = call;
   const rounds = Math.ceil(failed.length / targets.length);
@@ -152,23 +156,24 @@ async function pause({ deps }: InferenceDeps, call: AdmittedCall): Promise<void>
  * passed over, if there are others.
  */
 function switchTarget(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: AdmittedCall,
   among: readonly PaidTarget[],
 ): void {
   const ready = among.find(({ target }) => services.targetHealth.begin(target));
-  const next = ready ?? among[0] ?? call.target;
-  if (next !== call.target) Object.assign(call, newAttempt(services, call, next));
+  const next = ready ?? among[0] ?? call.attempt.target;
+  if (next !== call.attempt.target) call.attempt = newAttempt(services, call, next);
   call.untried = among.filter((target) => target !== next);
 }
 
 function noteAnswer(
-  { targetHealth, conversations, deps: { clock, metrics } }: InferenceDeps,
+  { targetHealth, conversations, deps: { clock, metrics } }: InferenceServices,
   call: AdmittedCall,
 ): void {
-  const { target: { target, upstream }, conversation } = call;
-  const ms = clock.elapsed() - call.beganAt;
-  call.firstTokenMs = ms;
+  const { attempt, conversation } = call;
+  const { target: { target, upstream } } = attempt;
+  const ms = clock.elapsed() - attempt.beganAt;
+  attempt.firstTokenMs = ms;
   targetHealth.answered(target, ms);
   const meters = metrics.target(upstream.name);
   meters.attempts.answered.add();
@@ -176,31 +181,19 @@ function noteAnswer(
   if (conversation !== null) conversations.note(conversation, target);
 }
 
-/** Tells the target's breaker of an error of the call, also after its response has begun. */
-export function noteOutcome(
-  { targetHealth, deps: { clock, metrics } }: InferenceDeps,
-  { target: { target, upstream } }: AdmittedCall,
-  error: unknown,
-): void {
-  if (error instanceof UpstreamError) metrics.target(upstream.name).attempts[error.kind].add();
-  if (!isReroutable(error)) return targetHealth.ended(target);
-  const { retryAfter } = error;
-  targetHealth.failed(target, readRetryAfter(retryAfter ?? "", clock.now()));
-}
-
-function logFailure({ deps }: InferenceDeps, call: AdmittedCall, error: UpstreamError): void {
-  const { requestId, id: chat, target: { upstream, model } } = call;
+function logFailure({ deps }: InferenceServices, call: AdmittedCall, error: UpstreamError): void {
+  const { requestId, id: chat, attempt: { target: { upstream, model } } } = call;
   const { kind } = error;
   const about = { requestId, chat, upstream: upstream.name, model, kind };
   deps.log("warn", "attempt_failed", { ...about, ...errorFields(error) });
 }
 
 async function failureOf(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: AdmittedCall,
   error: UpstreamError,
 ): Promise<FailedAttempt> {
-  const { meter, target } = call;
+  const { meter, target } = call.attempt;
   const bill = meter.reported && billOf(services, call, await meter.usage());
   return { target, error, upstreamCost: bill && bill.upstreamCost };
 }
@@ -214,13 +207,13 @@ function tellingError({ failed }: AdmittedCall, last: UpstreamError): UpstreamEr
   return errors.find(({ kind }) => !ownersKinds.includes(kind)) ?? last;
 }
 
-function totalMsOf({ deps: { config } }: InferenceDeps, { upstream }: PaidTarget): number {
+function totalMsOf({ deps: { config } }: InferenceServices, { upstream }: PaidTarget): number {
   return upstream.timeouts.totalMs ?? config.upstreamTimeoutMs;
 }
 
 /** As long as a stream may be silent, where another target may answer; else it has no bound. */
 function usualFirstByteMs(
-  { deps: { config } }: InferenceDeps,
+  { deps: { config } }: InferenceServices,
   { untried }: AdmittedCall,
 ): number | undefined {
   return untried.length > 0 ? config.upstreamIdleMs : undefined;
@@ -230,10 +223,11 @@ function usualFirstByteMs(
  * Starts the timeouts of the current attempt. The returned function is called when the head of a
  * stream has arrived: only a total time that the project sets goes on after that.
  */
-export function startTimers(services: InferenceDeps, call: AdmittedCall): () => void {
+export function startTimers(services: InferenceServices, call: AdmittedCall): () => void {
   const { clock } = services.deps;
-  const { controller, meter, target: { upstream: { timeouts } } } = call;
-  const totalMs = totalMsOf(services, call.target);
+  const { attempt } = call;
+  const { controller, meter, target: { upstream: { timeouts } } } = attempt;
+  const totalMs = totalMsOf(services, attempt.target);
   const leftMs = Math.max(1, Math.min(totalMs, call.until - clock.elapsed()));
   const stopTotal = clock.after(
     leftMs,
@@ -248,7 +242,7 @@ export function startTimers(services: InferenceDeps, call: AdmittedCall): () => 
     if (meter.bodyBegun) return;
     controller.abort(upstreamTimeout(`no first byte within ${firstByteMs} ms`));
   });
-  call.stopTimers = () => {
+  attempt.stopTimers = () => {
     stopTotal();
     stopConnect?.();
     stopFirst?.();

@@ -18,7 +18,8 @@ export interface Forwarded extends UpstreamResponse {
  * format.
  */
 export async function forward(call: AdmittedCall): Promise<Forwarded> {
-  const { format, target: { input, upstream, quote: { cap } }, meter, id, request } = call;
+  const { attempt, format, id, request } = call;
+  const { meter, target: { input, upstream, quote: { cap } } } = attempt;
   const { bridges = [] } = format;
   const bridgeTo = (name: string) => bridges.find((bridge) => bridge.format.name === name) ?? null;
   const formatOf = (name: string) => bridgeTo(name)?.format ?? format;
@@ -38,14 +39,14 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
       ...formatOf(dialect.format).upstreamHeaders?.(upstream.apiKey),
       ...(dialect.format === format.name ? passedHeaders(format, request) : {}),
     }),
-    signal: call.controller.signal,
+    signal: attempt.controller.signal,
     onSend: (sent) => void (meter.promptSent = sent),
   }, call.telemetry.span);
   meter.isAnswered = true;
   const bridge = bridgeTo(dialect.format);
-  call.isBridged = bridge !== null;
+  attempt.isBridged = bridge !== null;
   if (bridge && format.inputItems && !keepsTurns(call.caller.snapshot.project)) {
-    call.target = { ...call.target, input: notStored(call.target.input) };
+    attempt.target = { ...attempt.target, input: notStored(attempt.target.input) };
   }
   return { ...response, bridge };
 }

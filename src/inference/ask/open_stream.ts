@@ -1,7 +1,6 @@
 import { keepAliveMs } from "../../base/limits.ts";
 import { askTargets, mayReroute, startTimers } from "./ask_targets.ts";
-import { type AdmittedCall, type InferenceDeps, responseHead } from "../call.ts";
-import { abortUpstream, callerDisconnectedEarly } from "../finish/disconnect.ts";
+import type { AdmittedCall } from "../call.ts";
 import {
   createEventReader,
   type EventReader,
@@ -15,6 +14,10 @@ import { beyondOurBounds, invalidUpstreamResponse } from "../../upstreams/errors
 import { bridgedReader } from "./bridged_reader.ts";
 import { forward, type Forwarded } from "./forward.ts";
 import { isEvents, readWhole, scanLarge } from "./read_whole.ts";
+import type { InferenceServices } from "../services.ts";
+import { responseHead } from "../response_head.ts";
+import { abortUpstream } from "./abort_policy.ts";
+import { callerDisconnectedEarly } from "../caller_left.ts";
 
 /** How long we wait for the upstream before our response begins, so that an error is a status. */
 const statusWaitMs = 2_000;
@@ -28,7 +31,7 @@ const rerouteWaitMs = 25_000;
  * working for no one.
  */
 export async function openStream(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: AdmittedCall,
 ): Promise<EventReader> {
   const statusWait = new TimedWait<EventReader>(services.deps.clock);
@@ -46,9 +49,9 @@ export async function openStream(
 }
 
 /** Once our response has begun, no other target can be asked. */
-function isWorthWaiting(services: InferenceDeps, call: AdmittedCall): boolean {
-  const { firstByteMs = rerouteWaitMs } = call.target.upstream.timeouts;
-  const waited = services.deps.clock.elapsed() - call.beganAt;
+function isWorthWaiting(services: InferenceServices, call: AdmittedCall): boolean {
+  const { firstByteMs = rerouteWaitMs } = call.attempt.target.upstream.timeouts;
+  const waited = services.deps.clock.elapsed() - call.attempt.beganAt;
   const hasFailed = call.failed.length > 0;
   if (hasFailed && waited < statusWaitMs) return true;
   return (hasFailed || call.untried.length > 0) && mayReroute(services, call) &&
@@ -87,7 +90,7 @@ function openWithKeepAlive(
 /**
  * Connects, and waits for the first event: an error without anything before it is still a status.
  */
-async function connect(services: InferenceDeps, call: AdmittedCall): Promise<EventReader> {
+async function connect(services: InferenceServices, call: AdmittedCall): Promise<EventReader> {
   const { request } = call;
   if (request.signal.aborted) throw callerDisconnectedEarly;
   // For small requests this signal also reports a disconnect, and sooner.
@@ -104,9 +107,13 @@ async function connect(services: InferenceDeps, call: AdmittedCall): Promise<Eve
   }
 }
 
-async function openReader(services: InferenceDeps, call: AdmittedCall): Promise<EventReader> {
-  const { telemetry, cache, target: { upstream: { name: upstream } } } = call;
-  if (cache?.hit) return eventsReader(cache.hit.complete.events());
+async function openReader(services: InferenceServices, call: AdmittedCall): Promise<EventReader> {
+  const { telemetry, cache, attempt: { meter, target } } = call;
+  const { upstream: { name: upstream } } = target;
+  if (cache?.hit) {
+    meter.isAnswered = true;
+    return eventsReader(cache.hit.complete.events());
+  }
   telemetry.begin("forward", { streamed: true, upstream });
   const onHead = startTimers(services, call);
   try {
@@ -120,7 +127,7 @@ async function openReader(services: InferenceDeps, call: AdmittedCall): Promise<
 
 /** Throws the error that the first event is; else returns a reader that begins with it. */
 async function afterFirstEvent(
-  { meter, format, isRouted, target: { upstream: { apiKey } } }: AdmittedCall,
+  { attempt: { meter, target: { upstream: { apiKey } } }, format, isRouted }: AdmittedCall,
   reader: EventReader,
 ): Promise<EventReader> {
   for (;;) {
@@ -149,18 +156,18 @@ const passedOnChars = 1024 * 1024;
  * `stream`.
  */
 async function readerOf(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: AdmittedCall,
   response: Forwarded,
 ): Promise<EventReader> {
   const { deps: { clock, config: { upstreamIdleMs: idleMs, upstreamEventBytesMax } } } = services;
-  const { controller: { signal } } = call;
+  const { controller: { signal }, target } = call.attempt;
   const memory = services.responseMemory.share();
   const options = { clock, idleMs, eventCharsMax: upstreamEventBytesMax, memory, signal };
   const { bridge } = response;
   const asReader = (body: Forwarded["body"]) => {
     if (!bridge) return createEventReader(body, { ...options, lineCharsMax: passedOnChars });
-    const { input: request, upstream: { apiKey } } = call.target;
+    const { input: request, upstream: { apiKey } } = target;
     return bridgedReader(createEventReader(body, options), {
       call,
       bridge,

@@ -23,7 +23,7 @@ export async function readMade(
   response: MadeResponse,
 ): Promise<LargeBody> {
   const type = headerValue(response.header("content-type") ?? "");
-  const { start, body } = await peekBody(response.body, call.controller.signal);
+  const { start, body } = await peekBody(response.body, call.attempt.controller.signal);
   const kind = kindOf(made, type.toLowerCase(), start);
   if (kind === null) {
     body.cancel();
@@ -32,14 +32,14 @@ export async function readMade(
   if (kind === "json" || kind === "text") {
     const whole = await readStart(call, { ...response, body });
     if (kind === "text") return { ...whole, type, kind };
-    const { apiKey } = call.target.upstream;
+    const { apiKey } = call.attempt.target.upstream;
     return requireObject(whole.rest ? whole : passedOn(whole.start, apiKey));
   }
   const first = await firstBytes(body, kind === "events").catch((cause) => {
-    throw abortError(call.controller.signal) ?? upstreamDisconnected(cause);
+    throw abortError(call.attempt.controller.signal) ?? upstreamDisconnected(cause);
   });
   if (first.length === 0) throw invalidUpstreamResponse("an empty body");
-  call.meter.bodyBegun = true;
+  call.attempt.meter.bodyBegun = true;
   const error = kind === "events" ? errorAtStart(call, first) : null;
   if (error) {
     body.cancel();
@@ -87,7 +87,7 @@ async function readStart(
   call: AdmittedCall,
   { body, bytesMax, memory }: MadeResponse,
 ): Promise<LargeBody> {
-  const { meter, controller: { signal } } = call;
+  const { meter, controller: { signal } } = call.attempt;
   const { bytes, isWhole } = await readBodyStart(body, {
     signal,
     fits: (size) => size <= bytesMax && (size <= unsharedBytes || memory.reserve(size)),
@@ -103,7 +103,7 @@ async function readStart(
 
 /** The error that the first event is; null for another. */
 function errorAtStart(
-  { format, target: { upstream: { apiKey } } }: AdmittedCall,
+  { format, attempt: { target: { upstream: { apiKey } } } }: AdmittedCall,
   bytes: Uint8Array,
 ) {
   const start = decodeUtf8(bytes) ?? "";

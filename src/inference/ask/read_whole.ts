@@ -14,13 +14,15 @@ import {
   errorInBody,
   invalidUpstreamResponse,
   isOurBound,
+  isOurFault,
   redactKey,
 } from "../../upstreams/errors.ts";
-import { type AdmittedCall, type InferenceDeps, responseHead } from "../call.ts";
+import type { AdmittedCall } from "../call.ts";
 import { BodyScan, type Scannable } from "../meter/body_scan.ts";
-import { isOurFault } from "../finish/disconnect.ts";
 import type { Bridge, CompleteResponse, EventAssembler } from "../format.ts";
 import type { Forwarded } from "./forward.ts";
+import type { InferenceServices } from "../services.ts";
+import { responseHead } from "../response_head.ts";
 
 /** How a body of server-sent events begins. */
 export const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
@@ -54,13 +56,13 @@ export type WholeBody =
  * response; the meter then has the usage that has arrived.
  */
 export async function readWhole(
-  { deps }: InferenceDeps,
+  { deps }: InferenceServices,
   call: AdmittedCall,
   { header, body, bridge, memory }: Pick<Forwarded, "header" | "body" | "bridge"> & {
     memory: MemoryShare;
   },
 ): Promise<WholeBody> {
-  const { format, target, meter, controller: { signal } } = call;
+  const { format, attempt: { target, meter, controller: { signal } } } = call;
   const { input, upstream: { apiKey } } = target;
   if (/^text\/event-stream/i.test(header("content-type") ?? "")) {
     return { complete: await readAsEvents(deps, call, { body, bridge, memory }) };
@@ -141,7 +143,7 @@ export async function scanLarge(
 
 /** Reads events as one response. Of what is too large for us, only the usage is read. */
 async function readAsEvents(
-  { clock, config }: InferenceDeps["deps"],
+  { clock, config }: InferenceServices["deps"],
   call: AdmittedCall,
   { body, bridge, memory }: {
     body: UpstreamBody;
@@ -149,7 +151,7 @@ async function readAsEvents(
     memory: MemoryShare;
   },
 ): Promise<CompleteResponse> {
-  const { format, target, meter, controller: { signal } } = call;
+  const { format, attempt: { target, meter, controller: { signal } } } = call;
   const { input, upstream: { apiKey } } = target;
   const { upstreamIdleMs: idleMs, upstreamEventBytesMax: eventCharsMax } = config;
   const options = { request: input, head: responseHead(call), apiKey };
@@ -194,7 +196,7 @@ function scanPart(scan: BodyScan, { largeText, isLast }: LargeEventPart): BodySc
   return null;
 }
 
-function noteArrived({ meter }: AdmittedCall, assembler: EventAssembler): void {
+function noteArrived({ attempt: { meter } }: AdmittedCall, assembler: EventAssembler): void {
   for (const text of assembler.texts()) meter.addText(text);
   for (const usage of assembler.usages) meter.addUsage(usage);
 }

@@ -61,7 +61,7 @@ export function callStartedEvents(call: PaidCall): NewEvent[] {
 /** A call that has ended, with its attempts. */
 export interface EndedCall extends PaidCall {
   isRouted: boolean;
-  target: PaidTarget;
+  attempt: { target: PaidTarget };
   failed: readonly FailedAttempt[];
 }
 
@@ -72,7 +72,7 @@ export function callEndedEvents(call: EndedCall, ending: CallEnding): NewEvent[]
   const walletUserId = walletUserOf(call.ref);
   const about = aboutRequest(call);
   const rerouted = failed.map(({ target, error }, at) => {
-    const next = failed[at + 1]?.target ?? call.target;
+    const next = failed[at + 1]?.target ?? call.attempt.target;
     const data = {
       requestId,
       walletUserId,
@@ -107,7 +107,10 @@ function callEndedEvent(call: EndedCall, ending: CallEnding): NewEvent {
   }
 }
 
-function attemptsOf({ target, failed }: EndedCall, { errorCode }: { errorCode: string }) {
+function attemptsOf(
+  { attempt: { target }, failed }: EndedCall,
+  { errorCode }: { errorCode: string },
+) {
   const last = { target, reason: errorCode, upstreamCost: null };
   const before = failed.map(({ error: { kind: reason }, ...rest }) => ({ ...rest, reason }));
   return [...before, last].map(({ target: { upstream, model }, reason, upstreamCost }) => ({

@@ -23,7 +23,6 @@ import {
 } from "../../store/keys.ts";
 import { emptyWrite, type Key, type Kv } from "../../store/kv.ts";
 import type { ProjectRows } from "../../store/project_rows.ts";
-import type { InferenceDeps } from "../call.ts";
 import type { KeptIds, KeptReference } from "../format.ts";
 import {
   type ConversationSize,
@@ -35,6 +34,7 @@ import {
   tooLargeToKeep,
   type TurnsToLoad,
 } from "./kept_turns.ts";
+import type { InferenceServices } from "../services.ts";
 
 /** A response that an upstream gave to one of a project's users: one value under all of its ids. */
 export interface KeptRow {
@@ -98,7 +98,7 @@ const idCharsMax = 256;
  * stored of a turn that the upstream does not keep.
  */
 export function rememberResponse(
-  services: Pick<InferenceDeps, "texts">,
+  services: Pick<InferenceServices, "texts">,
   tx: AccountTx,
   { ref, kept, usage, upstream, turn }: KeptResponse,
 ): number {
@@ -132,7 +132,7 @@ export function rememberResponse(
 
 /** Notes the turn's size in the row of its ids; null where it is too large to be kept. */
 function addTurn(
-  { texts }: Pick<InferenceDeps, "texts">,
+  { texts }: Pick<InferenceServices, "texts">,
   row: KeptRow,
   { turn: { previous, input, history, leastTokens }, turnKey, output }: {
     turn: RequestTurn;

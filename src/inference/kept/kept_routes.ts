@@ -5,9 +5,9 @@ import type { UpstreamRequest } from "../../deps.ts";
 import { endUser } from "../../projects/end_user.ts";
 import { askUpstream } from "../../upstreams/ask.ts";
 import { noUpstream, readUpstreamError, toCallerError } from "../../upstreams/errors.ts";
-import type { InferenceDeps } from "../call.ts";
 import { findKeptResponse, forgetResponse } from "./kept_responses.ts";
 import { rateLimitedError } from "../admit/rate_limiter.ts";
+import type { InferenceServices } from "../services.ts";
 
 /** What can be done with a response that the upstream keeps. */
 export interface KeptOperation {
@@ -24,7 +24,7 @@ const passedQuery = ["include", "limit", "order", "after", "before"];
  * 404 for a response that is unknown or another user's: the two cannot be told apart.
  */
 export function createKeptHandler(
-  services: InferenceDeps,
+  services: InferenceServices,
   { method, suffix }: KeptOperation,
   { reservedUsers }: { reservedUsers?: ReadonlySet<string> } = {},
 ): Handler {

@@ -12,7 +12,7 @@ export class BodyScan {
   readonly #decoder = new TextDecoder();
 
   /** `spoken` is the format that the upstream speaks. */
-  constructor({ format, meter }: AdmittedCall, spoken: Scannable = format) {
+  constructor({ format, attempt: { meter } }: AdmittedCall, spoken: Scannable = format) {
     this.#meter = meter;
     this.#scanner = spoken.createScanner();
   }

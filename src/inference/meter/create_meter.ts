@@ -4,13 +4,14 @@ import { pricesOnlyUnits, tokenRate } from "../../pricing/price.ts";
 import { loadTokenizer } from "../../pricing/tokenizer.ts";
 import { usageBounds } from "../../pricing/usage_bounds.ts";
 import type { PaidTarget } from "../attempt.ts";
-import type { AdmittedCall, InferenceDeps } from "../call.ts";
+import type { AdmittedCall } from "../call.ts";
 import { countPrompt, hasMedia } from "../admit/prompt_size.ts";
 import { UsageMeter } from "./usage_meter.ts";
+import type { InferenceServices } from "../services.ts";
 
 /** Creates the meter of one attempt. */
 export function createMeter(
-  { deps: { clock } }: InferenceDeps,
+  { deps: { clock } }: InferenceServices,
   { format, prompt }: Pick<AdmittedCall, "format" | "prompt">,
   { input, terms, media, quote }: PaidTarget,
 ): UsageMeter {

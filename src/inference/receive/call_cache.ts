@@ -13,8 +13,6 @@ export interface CallCache {
   costFactor: Amount;
   /** The kept response; null where none is. */
   hit: CacheHit | null;
-  /** The response that may be kept: set once it has arrived whole. */
-  response: CompleteResponse | null;
 }
 
 /** A response that the cache has kept. */

@@ -23,7 +23,7 @@ import type { ModelRequest } from "../format.ts";
 import { ApiError } from "../../base/errors.ts";
 import type { Caller } from "../../projects/auth.ts";
 import { keyText, sameBytes } from "../../store/batch.ts";
-import { callerDisconnected } from "../finish/disconnect.ts";
+import { callerDisconnected } from "../caller_left.ts";
 
 /** A call's idempotency key, and the fingerprint of its request. */
 export interface IdempotencyMark {

@@ -17,16 +17,13 @@ import {
   cachedResponseKey,
   cachedResponsesPrefix,
 } from "../../store/keys.ts";
-import {
-  type AdmittedCall,
-  billOf,
-  type InferenceCall,
-  type InferenceDeps,
-  responseHead,
-} from "../call.ts";
+import type { AdmittedCall, InferenceCall } from "../call.ts";
+import { billOf } from "../meter/bill.ts";
+import { responseHead } from "../response_head.ts";
+import type { InferenceServices } from "../services.ts";
 import type { CallTarget } from "../attempt.ts";
 import type { CacheHit, CallCache } from "./call_cache.ts";
-import type { CallEnding } from "../finish/events.ts";
+import type { CompleteResponse } from "../format.ts";
 import { noteComplete } from "../meter/note_complete.ts";
 import { UsageMeter } from "../meter/usage_meter.ts";
 
@@ -59,7 +56,7 @@ const askHeader = "x-service-cache";
  * be kept. Unchanged where the request is none for the cache.
  */
 export async function withCache(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: InferenceCall,
 ): Promise<InferenceCall> {
   const { responseCache: settings, id: projectId } = call.caller.snapshot.project;
@@ -68,7 +65,7 @@ export async function withCache(
   const whose = settings.scope === "user" ? hashOf(call.user) : "all";
   const key = cachedResponseKey(projectId, whose, hashOf(canonicalText(call)));
   const costFactor = fromDecimal(settings.costFactor);
-  const cache: CallCache = { key, settings, costFactor, hit: null, response: null };
+  const cache: CallCache = { key, settings, costFactor, hit: null };
   const { value } = isFresh(call) ? { value: null } : await kv.get(key);
   const head = value && keptHead<KeptHead>(value);
   const isOld = head && head.keptAt + settings.maxAgeSeconds * 1000 <= clock.now();
@@ -120,7 +117,7 @@ function hashOf(text: string): string {
 
 /** A kept response, priced as it is now; null where it cannot be read any more. */
 async function readHit(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: InferenceCall,
   { head, body }: { head: KeptHead; body: Uint8Array },
 ): Promise<CacheHit | null> {
@@ -142,7 +139,7 @@ async function readHit(
       outputTokens: outputTokensOf(usage),
     };
     const cache = call.cache && { ...call.cache, hit };
-    const billed = { ...call, cache, meter, target, held: anyAmount };
+    const billed = { ...call, cache, attempt: { meter, target }, held: anyAmount };
     return { ...hit, cost: billOf(services, billed, usage).cost };
   } catch (error) {
     services.deps.log("warn", "cached_response_unreadable", { error: String(error) });
@@ -166,12 +163,17 @@ function meterOf({ clock }: Pick<Deps, "clock">): UsageMeter {
 
 /** Keeps the response of a call with its charge, where it is whole and not too large. */
 export function keepInCache(
-  { texts }: Pick<InferenceDeps, "texts">,
+  { texts }: Pick<InferenceServices, "texts">,
   tx: AccountTx,
-  { call, usage, ending }: { call: AdmittedCall; usage: TokenUsage; ending: CallEnding },
+  { call, usage, response }: {
+    call: AdmittedCall;
+    usage: TokenUsage;
+    /** Null where it is not one to keep. */
+    response: CompleteResponse | null;
+  },
 ): void {
-  const { cache, meter, target, input, user } = call;
-  if (!cache?.response || cache.hit || ending.kind !== "completed") return;
+  const { cache, attempt: { meter, target }, input, user } = call;
+  if (!cache || !response || cache.hit) return;
   const { reported } = meter;
   if (usage.source !== "provider" || !reported?.isWhole) return;
   // One that our bound has cut is no response to keep.
@@ -179,7 +181,7 @@ export function keepInCache(
   const isOurs = input.maxTokens === null || cap < input.maxTokens;
   if (isOurs && outputTokensOf(usage) >= cap * input.choices) return;
   const notice = { atLength: null, atEnd: null };
-  const body = cache.response.write({ usage: reported.usage, notice, balance: "0" });
+  const body = response.write({ usage: reported.usage, notice, balance: "0" });
   const { maxAgeSeconds, maxBytes } = cache.settings;
   const head: KeptHead = {
     user,

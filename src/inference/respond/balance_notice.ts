@@ -1,8 +1,9 @@
 import type { Json } from "../../base/json.ts";
 import { fromDecimal, parseAmount, zero } from "../../base/money.ts";
 import { messageFor } from "../../paywall/messages.ts";
-import type { AdmittedCall, InferenceDeps } from "../call.ts";
+import type { AdmittedCall } from "../call.ts";
 import { userTrigger } from "../finish/events.ts";
+import type { InferenceServices } from "../services.ts";
 
 /** The text of a notice for the balance after the charge; "" where none is due. */
 export type NoticeText = (balance: string) => string;
@@ -15,8 +16,8 @@ export interface BalanceNotice {
 
 /** Prepares the notices of a response, before it begins. */
 export async function createBalanceNotice(
-  { linkFor }: InferenceDeps,
-  { target: { quote }, held, caller, user, request, input }: AdmittedCall,
+  { linkFor }: InferenceServices,
+  { attempt: { target: { quote } }, held, caller, user, request, input }: AdmittedCall,
 ): Promise<BalanceNotice> {
   const { project } = caller.snapshot;
   const limit = parseAmount(project.lowBalance);

@@ -6,22 +6,22 @@ import { pricesOnlyUnits } from "../../pricing/price.ts";
 import { corsHeaders, type HeaderList } from "../../base/response.ts";
 import { activityIdOfRequest } from "../../ledger/entry.ts";
 import { abortError } from "../../upstreams/client.ts";
-import { upstreamDisconnected } from "../../upstreams/errors.ts";
-import { type AdmittedCall, billOf, type InferenceDeps, targetHeaders } from "../call.ts";
-import { noteOutcome } from "../ask/ask_targets.ts";
-import { noteMade } from "../meter/note_made.ts";
-import { endingOf, isOurFault } from "../finish/disconnect.ts";
-import { endEarly } from "../finish/end_early.ts";
-import { removeIdempotencyMark } from "../receive/idempotency.ts";
-import { PacedBody } from "./paced_body.ts";
+import { isOurFault, upstreamDisconnected } from "../../upstreams/errors.ts";
 import { rateHeaders } from "../admit/rate_limiter.ts";
-import { BodyScan } from "../meter/body_scan.ts";
 import type { LargeBody } from "../ask/read_whole.ts";
-import { settleCall } from "../finish/settle.ts";
+import type { AdmittedCall } from "../call.ts";
+import { arrived, cutBy } from "../finish/ending.ts";
+import { finishCall } from "../finish/finish_call.ts";
+import { billOf } from "../meter/bill.ts";
+import { BodyScan } from "../meter/body_scan.ts";
+import { noteMade } from "../meter/note_passed.ts";
+import type { InferenceServices } from "../services.ts";
+import { PacedBody } from "./paced_body.ts";
+import { targetHeaders } from "./written_response.ts";
 
 /** The headers of such a response, as far as they are known before its charge. */
 export function largeHeaders(
-  services: InferenceDeps,
+  services: Pick<InferenceServices, "prices">,
   call: AdmittedCall,
   { type }: LargeBody,
 ): Headers {
@@ -38,112 +38,138 @@ export function largeHeaders(
   });
 }
 
-/**
- * A whole response that is too large to be parsed: its bytes are passed on as they arrive, and what
- * it costs is read from them. It is charged before its last bytes are sent, also when its client
- * has disconnected. `onEnd` is called after that.
- */
-export function largeResponse(
-  services: InferenceDeps,
-  call: AdmittedCall,
-  { large, headers, onEnd }: { large: LargeBody; headers: Headers; onEnd: () => void },
-): Response {
-  const { request, controller: { signal } } = call;
-  const { clock } = services.deps;
-  const body = new PacedBody({ clock, request, signal, onDisconnect() {} });
-  const removeStream = services.running.addStream();
-  const stream = body.start(async () => {
-    try {
-      await pass(services, call, { large, body });
-    } catch (error) {
-      // Nobody has read what has passed to its end.
-      call.meter.noteUnreadOutput();
-      await endEarly(services, call, error).catch(() => {});
-      body.breakOff(error);
-    } finally {
-      removeStream();
-      onEnd();
-    }
-  });
-  return new Response(stream, { headers });
-}
-
-async function pass(
-  services: InferenceDeps,
-  call: AdmittedCall,
-  { large: { start, rest, kind }, body }: { large: LargeBody; body: PacedBody },
-): Promise<void> {
-  const { clock } = services.deps;
-  // What sound and plain text say is content.
-  const scan = kind === "sound" || kind === "text" ? null : new BodyScan(call);
-  let last = start;
-  let bytes = start.length;
-  let broken: unknown = null;
-  const { signal } = call.controller;
-  const next = async () => {
-    try {
-      return await rest?.read();
-    } catch (cause) {
-      throw abortError(signal) ?? upstreamDisconnected(cause);
-    }
-  };
-  try {
-    if (scan) await scanInSlices(scan, start, clock);
-    for (let piece = await next(); piece; piece = await next()) {
-      body.send(last);
-      // A piece is valid until the next read only, and the last one is sent after the charge.
-      last = piece.slice();
-      bytes += last.length;
-      scan?.push(last);
-      if (kind === "events" && !mayEnd(last)) {
-        body.send(last);
-        last = nothing;
-      }
-      await body.untilDemand();
-    }
-    signal.throwIfAborted();
-  } catch (error) {
-    if (isOurFault(error)) throw error;
-    broken = error;
-    call.telemetry.countError(broken);
-    if (call.isRouted) noteOutcome(services, call, broken);
-  }
-  scan?.end();
-  if (!call.format.isPassedOn) call.meter.noteUnreadOutput();
-  else noteMade(call, { start, bytes });
-  await settleCall(services, call, {
-    usage: await call.meter.usage(),
-    ending: endingOf(broken),
-    alongside: (tx) => void (call.idempotency && removeIdempotencyMark(tx, call.idempotency)),
-  });
-  if (broken) return body.breakOff(broken);
-  body.send(last);
-  body.close();
-}
-
-const nothing = new Uint8Array();
-
-/** Whether a piece of events may hold their last one. The others are sent as they arrive. */
-function mayEnd(piece: Uint8Array): boolean {
-  return /\.done"|\.completed"|"usage"|\[DONE\]|error/.test(new TextDecoder().decode(piece));
-}
-
 /** The cost, where the request alone decides it. */
-function knownCost(services: InferenceDeps, call: AdmittedCall): HeaderList {
-  const { format: { made }, target: { terms: { price } }, meter } = call;
+function knownCost(services: Pick<InferenceServices, "prices">, call: AdmittedCall): HeaderList {
+  const { format: { made }, attempt: { target: { terms: { price } }, meter } } = call;
   meter.producedOutput = true;
   if (made?.unit !== "characters" || !pricesOnlyUnits(price)) return {};
   const usage = { ...tokenCounts({}), source: "provider" as const };
   return { "x-service-cost": formatAmount(billOf(services, call, usage).cost) };
 }
 
+/**
+ * A whole response that is too large to be parsed: its bytes are passed on as they arrive, and what
+ * it costs is read from them. It is charged before its last bytes are sent, also when its client
+ * has disconnected. `onEnd` is called after that.
+ */
+export function largeResponse(
+  services: InferenceServices,
+  call: AdmittedCall,
+  { large, headers, onEnd }: { large: LargeBody; headers: Headers; onEnd: () => void },
+): Response {
+  const { request, attempt: { controller: { signal }, meter } } = call;
+  const { clock } = services.deps;
+  const body = new PacedBody({ clock, request, signal, onDisconnect() {} });
+  const stream = body.start(async () => {
+    try {
+      await passAndCharge(services, call, { large, body });
+    } catch (error) {
+      // Nobody has read what has passed to its end.
+      meter.noteUnreadOutput();
+      await finishCall(services, call, cutBy(error, true)).catch(() => {});
+      body.breakOff(error);
+    } finally {
+      onEnd();
+    }
+  });
+  return new Response(stream, { headers });
+}
+
+async function passAndCharge(
+  services: InferenceServices,
+  call: AdmittedCall,
+  { large, body }: { large: LargeBody; body: PacedBody },
+): Promise<void> {
+  const passing = new Passing(call, { large, body, clock: services.deps.clock });
+  let error: unknown = null;
+  try {
+    await passing.run();
+  } catch (reason) {
+    if (isOurFault(reason)) throw reason;
+    error = reason;
+  }
+  passing.note();
+  await finishCall(services, call, error === null ? arrived() : cutBy(error, true));
+  if (error !== null) return body.breakOff(error);
+  body.send(passing.last);
+  body.close();
+}
+
+/** Passes a body on as it arrives, and reads what it reports. Its last piece is kept back. */
+class Passing {
+  readonly #call: AdmittedCall;
+  readonly #large: LargeBody;
+  readonly #body: PacedBody;
+  readonly #clock: Clock;
+  /** Null for what has no report: what sound and plain text say is content. */
+  readonly #scan: BodyScan | null;
+  #bytes: number;
+  /** The last piece. */
+  last: Uint8Array;
+
+  constructor(
+    call: AdmittedCall,
+    { large, body, clock }: { large: LargeBody; body: PacedBody; clock: Clock },
+  ) {
+    this.#call = call;
+    this.#large = large;
+    this.#body = body;
+    this.#clock = clock;
+    this.#scan = large.kind === "sound" || large.kind === "text" ? null : new BodyScan(call);
+    this.last = large.start;
+    this.#bytes = large.start.length;
+  }
+
+  async run(): Promise<void> {
+    const { kind } = this.#large;
+    await this.#scanStart();
+    for (let piece = await this.#next(); piece; piece = await this.#next()) {
+      this.#body.send(this.last);
+      // A piece is valid until the next read only, and the last one is sent after the charge.
+      this.last = piece.slice();
+      this.#bytes += piece.length;
+      this.#scan?.push(this.last);
+      if (kind === "events" && !mayEnd(this.last)) {
+        this.#body.send(this.last);
+        this.last = nothing;
+      }
+      await this.#body.untilDemand();
+    }
+    this.#call.attempt.controller.signal.throwIfAborted();
+  }
+
+  /** Adds to the call's meter what the body has reported. */
+  note(): void {
+    this.#scan?.end();
+    noteMade(this.#call, { start: this.#large.start, bytes: this.#bytes });
+  }
+
+  async #next(): Promise<Uint8Array | null | undefined> {
+    try {
+      return await this.#large.rest?.read();
+    } catch (cause) {
+      throw abortError(this.#call.attempt.controller.signal) ?? upstreamDisconnected(cause);
+    }
+  }
+
+  async #scanStart(): Promise<void> {
+    const scan = this.#scan;
+    if (!scan) return;
+    const { start } = this.#large;
+    const slice = new TimeSlice(this.#clock);
+    for (let from = 0; from < start.length; from += scannedAtOnce) {
+      if (slice.expired) await slice.yield();
+      scan.push(start.subarray(from, from + scannedAtOnce));
+    }
+  }
+}
+
+const nothing = new Uint8Array();
+
 /** Bytes that are scanned before other requests may run. */
 const scannedAtOnce = 256 * 1024;
 
-async function scanInSlices(scan: BodyScan, bytes: Uint8Array, clock: Clock): Promise<void> {
-  const slice = new TimeSlice(clock);
-  for (let from = 0; from < bytes.length; from += scannedAtOnce) {
-    if (slice.expired) await slice.yield();
-    scan.push(bytes.subarray(from, from + scannedAtOnce));
-  }
+/** Whether a piece of events may hold their last one. The others are sent as they arrive. */
+function mayEnd(piece: Uint8Array): boolean {
+  return /\.done"|\.completed"|"usage"|\[DONE\]|error/.test(new TextDecoder().decode(piece));
 }

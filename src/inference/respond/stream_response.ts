@@ -3,36 +3,29 @@ import { type ApiError, errorFields } from "../../base/errors.ts";
 import { formatAmount } from "../../base/money.ts";
 import { TimeSlice } from "../../base/time_slice.ts";
 import { encodeUtf8 } from "../../base/utf8.ts";
-import { activityIdOfRequest, type Entry } from "../../ledger/entry.ts";
-import {
-  type AdmittedCall,
-  exceedsHold,
-  type InferenceDeps,
-  mayExceedHold,
-  responseHead,
-  targetHeaders,
-  usageBody,
-  watchCall,
-} from "../call.ts";
-import {
-  abortUpstream,
-  callerDisconnected,
-  endingOf,
-  isChargedCut,
-  isOurFault,
-} from "../finish/disconnect.ts";
-import { endEarly } from "../finish/end_early.ts";
+import { activityIdOfRequest } from "../../ledger/entry.ts";
 import { type EventRead, type EventReader, isLargePart } from "../../upstreams/event_reader.ts";
-import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
+import {
+  invalidUpstreamResponse,
+  isOurFault,
+  upstreamDisconnected,
+} from "../../upstreams/errors.ts";
 import { rateHeaders } from "../admit/rate_limiter.ts";
-import { noteOutcome } from "../ask/ask_targets.ts";
+import { abortUpstream } from "../ask/abort_policy.ts";
 import { openStream } from "../ask/open_stream.ts";
-import { PacedBody } from "./paced_body.ts";
+import type { AdmittedCall } from "../call.ts";
+import { callerDisconnected } from "../caller_left.ts";
+import { cutBy, type Ending, toldAs } from "../finish/ending.ts";
+import { finishCall } from "../finish/finish_call.ts";
 import type { CompleteResponse, EventAssembler, StreamTransform } from "../format.ts";
+import { exceedsHold, mayExceedHold } from "../meter/exceeds_hold.ts";
+import { responseHead } from "../response_head.ts";
+import type { InferenceServices } from "../services.ts";
+import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
+import { PacedBody } from "./paced_body.ts";
 import { streamHeaders } from "./stream_headers.ts";
-import { releaseCall, settleCall } from "../finish/settle.ts";
-import { invalidUpstreamResponse, upstreamDisconnected } from "../../upstreams/errors.ts";
-import type { TokenUsage } from "../../pricing/usage.ts";
+import { stayOpen, watchCall } from "./watch_call.ts";
+import { targetHeaders, usageBody } from "./written_response.ts";
 
 /**
  * A streamed response: forward the call, then pass on and meter each event at the caller's pace,
@@ -40,7 +33,7 @@ import type { TokenUsage } from "../../pricing/usage.ts";
  * response has begun is sent as the format's error frame.
  */
 export async function streamResponse(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: AdmittedCall,
 ): Promise<Response> {
   const stopWatching = watchCall(services, call);
@@ -55,21 +48,16 @@ export async function streamResponse(
       ...rateHeaders(call.rateLimits),
       ...targetHeaders(call),
     });
-    const removeStream = services.running.addStream();
-    const freeBody = call.bodies.keep(call.request);
-    const freePlace = call.place.keep();
+    const leave = stayOpen(services, call);
     // Nothing that may fail stands between here and the start of the response.
     const body = stream.body(() => {
-      removeStream();
-      freeBody();
-      freePlace();
+      leave();
       stopWatching();
     });
     return new Response(body, { headers });
   } catch (error) {
-    call.telemetry.countError(error);
     try {
-      await endEarly(services, call, error);
+      await finishCall(services, call, cutBy(error, false));
     } finally {
       stopWatching();
     }
@@ -81,7 +69,7 @@ export async function streamResponse(
 const lateUsageMs = 250;
 
 interface StreamOptions {
-  services: InferenceDeps;
+  services: InferenceServices;
   call: AdmittedCall;
   reader: EventReader;
   notice: BalanceNotice;
@@ -105,10 +93,11 @@ class ResponseStream {
 
   constructor(options: StreamOptions) {
     const { call, notice, services: { deps: { clock } } } = options;
-    const { input: request, upstream: { apiKey } } = call.target;
+    const { meter, controller: { signal }, target } = call.attempt;
+    const { input: request, upstream: { apiKey } } = target;
     this.#options = options;
     this.#transform = call.format.createStream({
-      meter: call.meter,
+      meter,
       request,
       head: responseHead(call),
       apiKey,
@@ -120,7 +109,7 @@ class ResponseStream {
     this.#body = new PacedBody({
       clock,
       request: call.request,
-      signal: call.controller.signal,
+      signal,
       onDisconnect: () => this.#onDisconnect(),
     });
   }
@@ -148,7 +137,7 @@ class ResponseStream {
       this.#send(await this.#end(reason));
       this.#body.close();
     } catch (error) {
-      await endEarly(services, call, error).catch(() => {});
+      await finishCall(services, call, cutBy(error, true)).catch(() => {});
       this.#body.breakOff(error);
     }
   }
@@ -160,16 +149,17 @@ class ResponseStream {
   /** Forwards events until the stream ends; returns the upstream's error, or null. */
   async #forwardEvents(): Promise<ApiError | null> {
     const { reader, call } = this.#options;
+    const { meter } = call.attempt;
     for (;;) {
       if (!this.#body.hasDemand) await this.#body.untilDemand();
       const read = await reader.next();
       if (read === "end") return null;
-      if (read !== "silent") call.meter.bodyBegun = true;
+      if (read !== "silent") meter.bodyBegun = true;
       this.#send(this.#framesOf(read));
       // Parts arrive as fast as they are read: others run between any two of all streams.
       if (this.#isWithinEvent) await this.#yield();
       const { done, error: reason } = this.#transform;
-      if (done && !call.meter.reported && read !== "silent") await this.#readLateUsage();
+      if (done && !meter.reported && read !== "silent") await this.#readLateUsage();
       if (done || reason) return reason;
       this.#exceededHold = mayExceedHold(call) && await exceedsHold(call);
       if (this.#exceededHold) return null;
@@ -224,40 +214,55 @@ class ResponseStream {
     this.#transform.takeAll(late);
   }
 
-  /** Settles the call and returns the last frames. Runs once. */
+  /** Finishes the call and returns the last frames. Runs once. */
   async #end(reason: unknown): Promise<string> {
     this.#ended = true;
     const { services, call, reader } = this.#options;
     if (this.#transform.done) reader.finish();
     else reader.cancel();
-    const broken = reason ?? this.#unfinishedError();
-    const { id: chat, requestId } = call;
-    if (broken) {
-      call.telemetry.countError(broken);
-      if (call.isRouted) noteOutcome(services, call, broken);
-    }
-    if (broken && endingOf(broken).kind === "failed") {
-      const level = isOurFault(broken) ? "error" : "warn";
-      services.deps.log(level, "stream_broken", { requestId, chat, ...errorFields(broken) });
-    }
+    const error = reason ?? this.#unfinishedError();
+    this.#log("stream_broken", error);
     try {
-      const ends = !broken || this.#transform.complete;
+      const ends = error === null || this.#transform.complete;
       const gap = this.#isWithinEvent ? "\n\n" : "";
-      const charged = await this.#charge(broken);
-      const balance = charged?.entry.balanceAfter ?? formatAmount(call.target.quote.balance);
+      const charged = await finishCall(services, call, this.#endingBy(error));
+      const { quote } = call.attempt.target;
+      const balance = charged?.entry.balanceAfter ?? formatAmount(quote.balance);
       const closing = ends
         ? this.#transform.finish(this.#exceededHold ? "length" : "stop", balance)
         : "";
       const usage = charged && call.input.wantsUsage
         ? this.#transform.usageFrame(usageBody(call, charged))
         : "";
-      return gap + closing + usage +
-        (broken ? this.#errorFrame(broken) : call.format.endFrame);
-    } catch (error) {
-      services.deps.log("error", "stream_failed", { requestId, chat, ...errorFields(error) });
-      await endEarly(services, call, error);
-      return this.#errorFrame(error);
+      const last = error === null ? call.format.endFrame : this.#errorFrame(error);
+      return gap + closing + usage + last;
+    } catch (fault) {
+      this.#log("stream_failed", fault);
+      await finishCall(services, call, cutBy(fault, true));
+      return this.#errorFrame(fault);
     }
+  }
+
+  #endingBy(error: unknown): Ending {
+    const { done, kept = null } = this.#transform;
+    const isKept = error === null && !this.#disconnected && !this.#exceededHold;
+    return {
+      // A stream that was drained after a disconnect counts as canceled all the same.
+      error: error ?? (this.#disconnected ? callerDisconnected : null),
+      isDelivered: true,
+      isWhole: done,
+      kept,
+      cacheable: isKept ? this.#assembled() : null,
+      stored: null,
+    };
+  }
+
+  #log(event: "stream_broken" | "stream_failed", error: unknown): void {
+    const { services: { deps }, call: { id: chat, requestId } } = this.#options;
+    const isBroken = event === "stream_broken";
+    if (isBroken && toldAs(error).kind !== "failed") return;
+    const level = isBroken && !isOurFault(error) ? "warn" : "error";
+    deps.log(level, event, { requestId, chat, ...errorFields(error) });
   }
 
   #errorFrame(error: unknown): string {
@@ -269,26 +274,5 @@ class ResponseStream {
     if (this.#transform.isEmpty) return invalidUpstreamResponse("a stream without output");
     if (this.#exceededHold || this.#transform.done || this.#transform.complete) return null;
     return upstreamDisconnected("a stream without its end");
-  }
-
-  /**
-   * Charges what was produced, and what our own bounds have cut; null, and no charge, after another
-   * error before any output.
-   */
-  async #charge(reason: unknown): Promise<{ usage: TokenUsage; entry: Entry } | null> {
-    const { services, call } = this.#options;
-    const isCut = isChargedCut(call, reason);
-    if (reason && reason !== callerDisconnected && !isCut && !call.meter.producedOutput) {
-      await releaseCall(services, call, endingOf(reason));
-      return null;
-    }
-    const { meter } = call;
-    const usage = await (this.#transform.done ? meter.usage() : meter.usageSoFar());
-    // A stream that was drained after a disconnect counts as canceled all the same.
-    const ending = endingOf(reason ?? (this.#disconnected && callerDisconnected));
-    const { kept = null } = this.#transform;
-    if (call.cache && !this.#exceededHold) call.cache.response = this.#assembled();
-    const { entry } = await settleCall(services, call, { usage, ending, kept });
-    return { usage, entry };
   }
 }

@@ -1,255 +1,180 @@
 import { ApiError, internalError } from "../../base/errors.ts";
-import { corsHeaders, type HeaderList, textResponse } from "../../base/response.ts";
+import type { HeaderList } from "../../base/response.ts";
 import type { MemoryShare } from "../../base/memory_budget.ts";
-import { absoluteAmount, type Entry } from "../../ledger/entry.ts";
-import { isChargedCut, isOurFault } from "../finish/disconnect.ts";
-import { knownUsage, stopOnFault } from "../finish/end_early.ts";
-import { largeHeaders, largeResponse } from "./large_response.ts";
+import { isReroutable } from "../../upstreams/errors.ts";
+import { rateHeaders } from "../admit/rate_limiter.ts";
+import { askTargets, startTimers } from "../ask/ask_targets.ts";
+import { forward } from "../ask/forward.ts";
+import { readMade } from "../ask/read_made.ts";
+import { type LargeBody, readWhole, type WholeBody } from "../ask/read_whole.ts";
+import type { AdmittedCall } from "../call.ts";
+import { logFault } from "../finish/call_fault.ts";
+import { arrived, type Charged, cutBy, type Ending } from "../finish/ending.ts";
+import { finishCall } from "../finish/finish_call.ts";
+import type { CompleteResponse } from "../format.ts";
+import { noteComplete } from "../meter/note_complete.ts";
+import { notePassed } from "../meter/note_passed.ts";
+import { fitsIdempotencyStore, type StoredResponse } from "../receive/idempotency.ts";
+import type { InferenceServices } from "../services.ts";
 import { createBalanceNotice } from "./balance_notice.ts";
+import { largeHeaders, largeResponse } from "./large_response.ts";
+import { stayOpen, watchCall } from "./watch_call.ts";
 import {
-  type AdmittedCall,
-  failedEnding,
-  type InferenceDeps,
+  chargedError,
+  chargeHeaders,
+  completionResponse,
+  errorAsResponse,
   targetHeaders,
   usageBody,
-  watchCall,
-} from "../call.ts";
-import type { CompleteResponse, KeptIds } from "../format.ts";
-import { forward } from "../ask/forward.ts";
-import { askTargets, startTimers } from "../ask/ask_targets.ts";
-import { isReroutable } from "../../upstreams/errors.ts";
-import {
-  fitsIdempotencyStore,
-  type StoredResponse,
-  storeResponse,
-} from "../receive/idempotency.ts";
-import { rateHeaders } from "../admit/rate_limiter.ts";
-import { readMade } from "../ask/read_made.ts";
-import { BodyScan } from "../meter/body_scan.ts";
-import { type LargeBody, readWhole, type WholeBody } from "../ask/read_whole.ts";
-import { noteComplete } from "../meter/note_complete.ts";
-import { noteMade } from "../meter/note_made.ts";
-import { logFault, releaseCall, settleCall } from "../finish/settle.ts";
-import type { TokenUsage } from "../../pricing/usage.ts";
+} from "./written_response.ts";
 
 /**
- * A response that is not streamed: forward, meter, settle, respond. It is read to its end and
- * charged exactly, also when the client has disconnected. Throws the error for the caller; then
- * nothing is charged, unless a bound or a fault of ours ended what the upstream had begun.
+ * A response that is not streamed. It is read to its end and charged exactly, also when the client
+ * has disconnected. Throws the error for the caller; then nothing is charged, unless a bound or a
+ * fault of ours ended what the upstream had begun.
  */
 export async function wholeResponse(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: AdmittedCall,
 ): Promise<Response> {
   const memory = services.responseMemory.share();
   const stopWatching = watchCall(services, call);
+  let isPassing = false;
   const end = () => {
     stopWatching();
     memory.release();
   };
-  let isReceived = false;
-  let isLarge = false;
   try {
     const { complete, large } = await askTargets(
       services,
       call,
       () => receive(services, call, memory),
     );
-    isReceived = true;
-    if (complete) return await chargedResponse(services, call, complete);
-    if (large.rest === null) return await passedResponse(services, call, large);
+    if (complete?.error) {
+      return await failed(services, call, { ...cutBy(complete.error, true), isWhole: true });
+    }
+    if (complete) {
+      return await charged(services, call, await completeAnswer(services, call, complete));
+    }
+    if (large.rest === null) return await charged(services, call, passedAnswer(call, large));
     const headers = largeHeaders(services, call, large);
-    isLarge = true;
-    const freeBody = call.bodies.keep(call.request);
-    const freePlace = call.place.keep();
+    isPassing = true;
+    const leave = stayOpen(services, call);
     memory.release();
-    return largeResponse(services, call, {
-      large,
-      headers,
-      onEnd() {
-        end();
-        freeBody();
-        freePlace();
-      },
-    });
+    const onEnd = () => {
+      leave();
+      end();
+    };
+    return largeResponse(services, call, { large, headers, onEnd });
   } catch (error) {
     if (call.isEnding) throw error;
-    return await endFailed(services, call, error, isChargedCut(call, error) || isReceived);
+    return await failed(services, call, cutBy(error, false));
   } finally {
-    if (!isLarge) end();
+    if (!isPassing) end();
   }
 }
 
-async function chargedResponse(
-  services: InferenceDeps,
+/** What a charged call gets. */
+interface Answer extends Pick<Ending, "kept" | "cacheable"> {
+  headers?: HeaderList;
+  write(charged: Charged): string;
+}
+
+async function completeAnswer(
+  services: InferenceServices,
   call: AdmittedCall,
   complete: CompleteResponse,
-): Promise<Response> {
-  const { meter } = call;
-  if (complete.error) return await endFailed(services, call, complete.error, meter.producedOutput);
-  if (call.cache) call.cache.response = complete;
-  const usage = await meter.usage();
+): Promise<Answer> {
   const notice = await createBalanceNotice(services, call).catch((error) => {
     logFault(services, call, error);
     return { atLength: null, atEnd: null };
   });
-  return await respondCharged(services, call, {
-    usage,
+  return {
     kept: complete.kept ?? null,
-    write(entry) {
-      const balance = entry.balanceAfter;
-      return complete.write({ usage: usageBody(call, { usage, entry }), notice, balance });
+    cacheable: complete,
+    write(charged) {
+      const balance = charged.entry.balanceAfter;
+      return complete.write({ usage: usageBody(call, charged), notice, balance });
     },
-  });
-}
-
-/**
- * Charges a response that has arrived whole, then responds with what `write` makes of it. A fault
- * of ours in that is a 500 whose caller is told not to repeat it.
- */
-async function respondCharged(
-  services: InferenceDeps,
-  call: AdmittedCall,
-  { usage, kept = null, write, headers = {} }: {
-    usage: TokenUsage;
-    kept?: KeptIds | null;
-    write(entry: Entry): string;
-    headers?: HeaderList;
-  },
-): Promise<Response> {
-  const { idempotency, ref } = call;
-  const written = (entry: Entry): StoredResponse => {
-    try {
-      const own = { ...headers, ...chargeHeaders(entry), ...targetHeaders(call) };
-      return { headers: own, body: write(entry) };
-    } catch (error) {
-      logFault(services, call, error);
-      return errorAsResponse(call, chargedError(internalError(error), entry));
-    }
   };
-  let response: StoredResponse | null = null;
-  const { entry } = await settleCall(services, call, {
-    usage,
-    ending: { kind: "completed" },
-    kept,
-    alongside(tx, entry) {
-      response = written(entry);
-      if (idempotency) storeResponse(services, tx, { mark: idempotency, ref, response });
-    },
-  });
-  // A charge that has landed before its outcome was known is read, and writes nothing more.
-  const { body, headers: own, status }: StoredResponse = response ?? written(entry);
-  const isTooLarge = idempotency && !fitsIdempotencyStore(body);
-  const more = {
-    ...own,
-    ...rateHeaders(call.rateLimits),
-    ...(isTooLarge ? { "idempotency-stored": "false" } : {}),
-  };
-  return completionResponse(body, call.requestId, more, status);
 }
 
 /** A response that has arrived whole and is passed on as it is; charged by what it reports. */
-async function passedResponse(
-  services: InferenceDeps,
-  call: AdmittedCall,
-  { start: bytes, type, kind }: LargeBody,
-): Promise<Response> {
-  const { meter, format } = call;
-  call.telemetry.begin("meter");
-  const body = new TextDecoder().decode(bytes);
-  const text = format.made?.textOf?.(body, kind !== "text");
-  if (text !== undefined) meter.addText(text);
-  if (kind !== "text") {
-    const scan = new BodyScan(call);
-    scan.push(bytes);
-    scan.end();
-  }
-  if (!format.isPassedOn) meter.noteUnreadOutput();
-  else noteMade(call, { start: bytes, bytes: bytes.length, isCounted: text !== undefined });
-  return await respondCharged(services, call, {
-    usage: await meter.usage(),
-    write: () => body,
+function passedAnswer(call: AdmittedCall, { start: bytes, type, kind }: LargeBody): Answer {
+  const body = notePassed(call, { bytes, isText: kind === "text" });
+  return {
+    kept: null,
+    cacheable: null,
     headers: {
       ...(type === undefined ? {} : { "content-type": type }),
-      ...(format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
+      ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
     },
-  });
+    write: () => body,
+  };
 }
 
 /**
- * Ends a call without a response, and throws the error for its caller. With `isCharged`, as after a
- * cut by our own bounds, what is known of it is charged; the caller is told not to repeat it, and a
- * request under the same idempotency key gets the same error without another charge.
+ * Charges a response that has arrived whole, then responds with it. A fault of ours in writing it
+ * is a 500 whose caller is told not to repeat it.
  */
-async function endFailed(
-  services: InferenceDeps,
+async function charged(
+  services: InferenceServices,
   call: AdmittedCall,
-  error: unknown,
-  isCharged = isChargedCut(call, error),
+  { kept, cacheable, headers = {}, write }: Answer,
+): Promise<Response> {
+  let response: StoredResponse | null = null;
+  const written = (charged: Charged): StoredResponse => {
+    const { entry } = charged;
+    try {
+      const own = { ...headers, ...chargeHeaders(entry), ...targetHeaders(call) };
+      return response = { headers: own, body: write(charged) };
+    } catch (error) {
+      logFault(services, call, error);
+      return response = errorAsResponse(call, chargedError(internalError(error), entry));
+    }
+  };
+  const ending = arrived({ kept, cacheable, stored: written });
+  const charge = await finishCall(services, call, ending);
+  if (!charge) throw new Error("a whole response is charged");
+  const { body, headers: own, status } = response ?? written(charge);
+  const isTooLarge = call.idempotency && !fitsIdempotencyStore(body);
+  return completionResponse(body, call.requestId, {
+    ...own,
+    ...rateHeaders(call.rateLimits),
+    ...(isTooLarge ? { "idempotency-stored": "false" } : {}),
+  }, status);
+}
+
+/**
+ * Ends a call without a response, and throws the error for its caller. Where it is charged, as
+ * after a cut by our own bounds, the caller is told not to repeat it, and a request under the same
+ * idempotency key gets the same error without another charge.
+ */
+async function failed(
+  services: InferenceServices,
+  call: AdmittedCall,
+  ending: Ending,
 ): Promise<never> {
-  const { idempotency, telemetry, ref } = call;
-  telemetry.countError(error);
-  if (isOurFault(error)) stopOnFault(services, call, error);
-  if (!isCharged) {
-    await releaseCall(services, call, failedEnding(error));
-    throw error;
-  }
+  const { error } = ending;
   const shown = error instanceof ApiError ? error : internalError(error);
-  const { entry } = await settleCall(services, call, {
-    usage: await knownUsage(services, call),
-    ending: failedEnding(error),
-    alongside(tx, entry) {
-      const response = errorAsResponse(call, chargedError(shown, entry));
-      if (idempotency) storeResponse(services, tx, { mark: idempotency, ref, response });
-    },
+  const charge = await finishCall(services, call, {
+    ...ending,
+    stored: ({ entry }) => errorAsResponse(call, chargedError(shown, entry)),
   });
-  throw chargedError(shown, entry);
-}
-
-/** An error whose caller has been charged, and is told not to repeat it. */
-function chargedError(error: ApiError, entry: Entry): ApiError {
-  return error.with({ ...chargeHeaders(entry), "x-should-retry": "false" });
-}
-
-function errorAsResponse({ format, requestId }: AdmittedCall, error: ApiError): StoredResponse {
-  const { status, headers } = error;
-  const body = format.errorBody ? format.errorBody(error, requestId) : error.body();
-  return { status, headers, body: JSON.stringify(body) };
-}
-
-/** A response body as it is sent, the first time or replayed. */
-export function completionResponse(
-  body: string,
-  requestId: string,
-  more: HeaderList,
-  status = 200,
-): Response {
-  const headers = {
-    ...corsHeaders,
-    "content-type": "application/json",
-    "x-request-id": requestId,
-    ...more,
-  };
-  return textResponse(status, body, headers);
-}
-
-function chargeHeaders(entry: Entry): HeaderList {
-  return {
-    "x-service-activity-id": entry.id,
-    "x-service-cost": absoluteAmount(entry),
-    "x-service-balance": entry.balanceAfter,
-  };
+  throw charge ? chargedError(shown, charge.entry) : error;
 }
 
 /** Reads the response of one attempt, and what it has used. */
 async function receive(
-  services: InferenceDeps,
+  services: InferenceServices,
   call: AdmittedCall,
   memory: MemoryShare,
 ): Promise<WholeBody> {
-  const { telemetry, cache, format: { made }, target: { upstream: { name: upstream } } } = call;
+  const { telemetry, cache, format: { made }, attempt } = call;
+  const { meter, target: { upstream: { name: upstream } } } = attempt;
   if (cache?.hit) {
-    noteComplete(call.meter, cache.hit.complete);
+    meter.isAnswered = true;
+    noteComplete(meter, cache.hit.complete);
     return { complete: cache.hit.complete };
   }
   startTimers(services, call);
@@ -260,7 +185,7 @@ async function receive(
     const { complete } = body;
     if (complete) {
       telemetry.begin("meter");
-      noteComplete(call.meter, complete);
+      noteComplete(meter, complete);
       // Another target may answer.
       if (call.untried.length > 0 && isReroutable(complete.error)) throw complete.error;
     }

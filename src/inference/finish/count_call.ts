@@ -1,0 +1,64 @@
+import { formatAmount, zero } from "../../base/money.ts";
+import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
+import type { TokenUsage } from "../../pricing/usage.ts";
+import { countAttemptHourly, countFailureHourly } from "../../summaries/hourly_counters.ts";
+import type { AdmittedCall } from "../call.ts";
+import { billOf, type CallBill } from "../meter/bill.ts";
+import type { InferenceServices } from "../services.ts";
+import type { CallEnding } from "./events.ts";
+
+type Services = Pick<InferenceServices, "deps" | "prices" | "targetHealth">;
+
+/** Counts a call that was charged; `bill` is null where none could be made. */
+export function countCharged(
+  services: Services,
+  call: AdmittedCall,
+  { usage, told, bill }: { usage: TokenUsage; told: CallEnding; bill: CallBill | null },
+): void {
+  call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
+  countFailure(services, call, told);
+  if (!call.isRouted) return;
+  if (told.kind === "completed") services.targetHealth.succeeded(call.attempt.target.target);
+  countAttempts(services, call, bill);
+}
+
+/** Counts a call that was not charged, with what it is known to have cost the project. */
+export async function countReleased(
+  services: Services,
+  call: AdmittedCall,
+  told: CallEnding,
+): Promise<void> {
+  countFailure(services, call, told);
+  if (!call.isRouted) return;
+  const { meter } = call.attempt;
+  const known = meter.reported && billOf(services, call, await meter.usage());
+  countAttempts(services, call, known && { ...known, cost: zero });
+}
+
+/** Counts the attempts of a call that has ended; `bill` is null where nothing is known of it. */
+function countAttempts(
+  { deps: { committer, clock, metrics } }: Services,
+  { attempt: { target, firstTokenMs }, failed, caller }: AdmittedCall,
+  bill: CallBill | null,
+): void {
+  const { id: projectId, currency } = caller.snapshot.project;
+  const { cost: amount = zero, upstreamCost = null } = bill ?? {};
+  const before = failed.map((attempt) => ({ ...attempt, firstTokenMs: null, amount: zero }));
+  for (const attempt of [...before, { target, firstTokenMs, amount, upstreamCost }]) {
+    const { target: { upstream: { name: upstream }, model }, upstreamCost: known } = attempt;
+    const cost = known ?? zero;
+    if (cost > zero) metrics.target(upstream).cost(currency).add(Number(formatAmount(cost)));
+    const counted = { ...attempt, projectId, upstream, model, upstreamCost: cost, at: clock.now() };
+    committer.count(countAttemptHourly(counted));
+  }
+}
+
+function countFailure(
+  { deps: { committer, clock } }: Services,
+  { caller }: AdmittedCall,
+  told: CallEnding,
+): void {
+  if (told.kind !== "failed") return;
+  const { id } = caller.snapshot.project;
+  committer.count(countFailureHourly(id, told.errorCode, clock.now()));
+}

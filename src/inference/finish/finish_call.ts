@@ -1,0 +1,217 @@
+import { ApiError, errorFields, internalError } from "../../base/errors.ts";
+import { holdLifetimeMs } from "../../base/limits.ts";
+import { formatAmount } from "../../base/money.ts";
+import { tokenCounts } from "../../base/token_classes.ts";
+import type { AccountTx } from "../../ledger/account_tx.ts";
+import { absoluteAmount, type Entry } from "../../ledger/entry.ts";
+import type { Settlement } from "../../ledger/hold.ts";
+import type { TokenUsage } from "../../pricing/usage.ts";
+import { budgetsOfKey } from "../../projects/key_budget.ts";
+import { noteOutcome } from "../ask/note_outcome.ts";
+import type { AdmittedCall } from "../call.ts";
+import { removeIdempotencyMark, storeResponse } from "../receive/idempotency.ts";
+import { keepInCache } from "../receive/response_cache.ts";
+import type { InferenceServices } from "../services.ts";
+import { logFault, withoutFault } from "./call_fault.ts";
+import { countCharged, countReleased } from "./count_call.ts";
+import { type Charged, endedBy, type Ending, failedEnding, toldAs } from "./ending.ts";
+import { callEndedEvents, userTrigger } from "./events.ts";
+import { isCharged, noteUnread } from "./is_charged.ts";
+import { keepResponse } from "./keep_response.ts";
+import { billedOrHeld } from "./record_usage.ts";
+
+/** What finishing a call needs. */
+export type FinishServices = Pick<
+  InferenceServices,
+  "deps" | "holds" | "prices" | "reasoningModels" | "targetHealth" | "texts" | "keptQuota"
+>;
+
+const firstRetryMs = 100;
+const retryMsMax = 2_000;
+/** How long a refused write is retried: repeating it rarely helps. */
+const refusedForMs = 500;
+
+/**
+ * Ends an admitted call: charges it or releases its hold, durably, together with its events and all
+ * that is kept of it. The only place that does. Returns what was charged; null where nothing was,
+ * and where the store has been asked to end the call before.
+ *
+ * Throws 503 where the hold is gone or the store stays unavailable for as long as the hold can
+ * live; the log then has what was not charged. A fault of ours in what comes with the charge is
+ * logged, and does not prevent it.
+ */
+export async function finishCall(
+  services: FinishServices,
+  call: AdmittedCall,
+  ending: Ending,
+): Promise<Charged | null> {
+  const { error } = ending;
+  if (endedBy(error) === "our_fault") stopOnFault(services, call, error);
+  if (call.isEnding) return null;
+  call.isEnding = true;
+  // A stream that was read to its end after its client had left is no failure.
+  if (error !== null && !(ending.isWhole && endedBy(error) === "caller")) {
+    call.telemetry.countError(error);
+    if (call.isRouted) noteOutcome(services, call, error);
+  }
+  if (!isCharged(call, ending)) {
+    await release(services, call, ending);
+    return null;
+  }
+  noteUnread(call, ending);
+  return await charge(services, call, ending);
+}
+
+/** Logs a fault of ours that ends a call, and stops its upstream: nobody reads its body further. */
+function stopOnFault(services: FinishServices, call: AdmittedCall, fault: unknown): void {
+  logFault(services, call, fault);
+  call.attempt.controller.abort(internalError(fault));
+}
+
+async function charge(
+  services: FinishServices,
+  call: AdmittedCall,
+  ending: Ending,
+): Promise<Charged> {
+  const { telemetry, id, idempotency } = call;
+  const told = toldAs(ending.error);
+  const usage = await usageOf(services, call, ending);
+  const safely = (step: () => void) => withoutFault(services, call, step);
+  safely(() => {
+    telemetry.begin("settle");
+    noteReports(services, call);
+  });
+  const { bill, ...billed } = billedOrHeld(services, call, usage);
+  let keptBytes = 0;
+  const settlement: Settlement = {
+    ref: call.ref,
+    id,
+    ...billed,
+    idempotencyKey: idempotency?.idempotencyKey ?? null,
+    trigger: userTrigger(call.user),
+    budgets: budgetsOfKey(services.deps.kv, call.ref.projectId, call.caller.key),
+    alongside(tx, entry) {
+      safely(() => tx.emit(...callEndedEvents(call, told)));
+      safely(() => {
+        keepInCache(services, tx, { call, usage, response: ending.cacheable });
+        keptBytes = keepResponse(services, tx, { call, kept: ending.kept, usage });
+      });
+      safely(() => answerKey(services, tx, { call, ending, charged: { entry, usage } }));
+    },
+  };
+  const entry = await settle(services, settlement).catch((error) => {
+    safely(() => telemetry.end(failedEnding(error)));
+    const { cost, usage: { source, price: _, ...used } } = settlement;
+    const lost = { ...used, source, cost: formatAmount(cost), ...errorFields(error) };
+    services.deps.log("error", "charge_lost", { chat: id, ...lost });
+    throw error;
+  });
+  safely(() => countCharged(services, call, { usage, told, bill }));
+  safely(() => {
+    services.keptQuota.added(call.ref, keptBytes);
+    const upstreamCost = entry.usage?.upstreamCost ?? null;
+    telemetry.use = { ...attemptsMade(call), usage, cost: absoluteAmount(entry), upstreamCost };
+    telemetry.end(told);
+  });
+  return { entry, usage };
+}
+
+/** Ends a call that produced nothing: no charge, and its idempotency key is free again. */
+async function release(
+  services: FinishServices,
+  call: AdmittedCall,
+  { error }: Ending,
+): Promise<void> {
+  const { holds, deps } = services;
+  const { ref, id, requestId, idempotency, telemetry } = call;
+  const told = toldAs(error);
+  telemetry.begin("settle");
+  await countReleased(services, call, told);
+  const end = (tx: AccountTx) => {
+    tx.emit(...callEndedEvents(call, told));
+    if (idempotency) removeIdempotencyMark(tx, idempotency);
+  };
+  telemetry.use = { ...attemptsMade(call), usage: null, cost: "0", upstreamCost: null };
+  await holds.release(ref, id, end).catch((error) =>
+    // The hold then expires by itself.
+    deps.log("error", "release_failed", { requestId, chat: id, ...errorFields(error) })
+  );
+  telemetry.end(told);
+}
+
+/** The usage of a response; where a fault of ours prevents counting it, all that was held. */
+async function usageOf(
+  services: FinishServices,
+  call: AdmittedCall,
+  { isWhole }: Ending,
+): Promise<TokenUsage> {
+  const { prompt, attempt: { meter, target: { input, quote } } } = call;
+  try {
+    return await (isWhole ? meter.usage() : meter.usageSoFar());
+  } catch (error) {
+    logFault(services, call, error);
+    const counts = { uncachedInput: prompt.bound, output: quote.cap * input.choices };
+    return { ...tokenCounts(counts), source: "estimated" };
+  }
+}
+
+/** Stores the response under the call's idempotency key, or frees the key. */
+function answerKey(
+  services: FinishServices,
+  tx: AccountTx,
+  { call: { idempotency: mark, ref }, ending, charged }: {
+    call: AdmittedCall;
+    ending: Ending;
+    charged: Charged;
+  },
+): void {
+  if (!mark) return;
+  const response = ending.stored?.(charged);
+  if (response) storeResponse(services, tx, { mark, ref, response });
+  else removeIdempotencyMark(tx, mark);
+}
+
+/** Notes what a response reports that is not as expected. */
+function noteReports({ reasoningModels, deps }: FinishServices, call: AdmittedCall): void {
+  const { id: chat, requestId, attempt: { target, meter: { doubtful, reasoning } } } = call;
+  if (reasoning !== null) reasoningModels.note(target.upstream.url, target.model, reasoning);
+  if (!doubtful) return;
+  const { prompt_tokens, completion_tokens } = doubtful;
+  const count = (value: unknown) => (typeof value === "number" ? value : null);
+  const reported = {
+    promptTokens: count(prompt_tokens),
+    completionTokens: count(completion_tokens),
+  };
+  deps.log("warn", "usage_doubtful", { requestId, chat, ...reported });
+}
+
+/** What the log of requests says of an admitted call's attempts. */
+function attemptsMade({ isRouted, attempt: { target, firstTokenMs }, failed }: AdmittedCall) {
+  const upstream = isRouted ? target.upstream.name : null;
+  return { firstTokenMs, upstream, attempts: failed.length + 1 };
+}
+
+/** Writes the charge; while the store is unavailable, for as long as the hold can live. */
+async function settle(
+  { holds, deps: { clock } }: FinishServices,
+  settlement: Settlement,
+): Promise<Entry> {
+  const startedAt = clock.elapsed();
+  for (let attempt = 0;; attempt++) {
+    try {
+      const settled = await holds.settle({ ...settlement, isRetry: attempt > 0 });
+      if (settled.kind === "settled") return settled.entry;
+      break;
+    } catch (error) {
+      const isRefused = error instanceof ApiError && error.status < 500;
+      const retryForMs = isRefused ? refusedForMs : holdLifetimeMs;
+      if (clock.elapsed() - startedAt >= retryForMs) throw error;
+      await clock.sleep(Math.min(retryMsMax, firstRetryMs * 2 ** attempt));
+    }
+  }
+  throw new ApiError(503, {
+    message: "The response took longer than its hold on the balance could be kept.",
+    type: "service_unavailable_error",
+    code: "hold_lost",
+  });
+}

@@ -1,0 +1,40 @@
+import type { AdmittedCall } from "../call.ts";
+import type { PassedBody } from "../format.ts";
+import { BodyScan } from "./body_scan.ts";
+
+/** Notes what a whole body that is passed on has used, and returns its text. */
+export function notePassed(
+  call: AdmittedCall,
+  { bytes, isText }: { bytes: Uint8Array; isText: boolean },
+): string {
+  const { attempt: { meter }, format, telemetry } = call;
+  telemetry.begin("meter");
+  const body = new TextDecoder().decode(bytes);
+  const text = format.made?.textOf?.(body, !isText);
+  if (text !== undefined) meter.addText(text);
+  if (!isText) {
+    const scan = new BodyScan(call);
+    scan.push(bytes);
+    scan.end();
+  }
+  noteMade(call, { start: bytes, bytes: bytes.length, isCounted: text !== undefined });
+  return body;
+}
+
+/**
+ * Notes what a body that has been passed on is charged by, where its upstream reports no tokens:
+ * our own count of images and sound, else all that was held. `isCounted`: its text has been added.
+ */
+export function noteMade(
+  { attempt: { meter }, format, input }: AdmittedCall,
+  { isCounted = false, ...body }: PassedBody & { isCounted?: boolean },
+): void {
+  // A text that was too large to be parsed.
+  if (!format.isPassedOn) return meter.noteUnreadOutput();
+  // A response that says it has no image has produced nothing.
+  meter.producedOutput = meter.units.images?.count !== 0;
+  const { made } = format;
+  if (!meter.producedOutput || !made || isCounted) return;
+  meter.noteUnreadOutput();
+  meter.ownOutput = made.countOutput?.(input, body) ?? null;
+}
