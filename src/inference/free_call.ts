@@ -19,7 +19,7 @@ import {
 } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import { withModel } from "./admit/call_targets.ts";
-import type { FieldPolicy } from "./format.ts";
+import type { FieldPolicy } from "./model_request.ts";
 import { rateHeaders, rateLimitedError, withRateHeaders } from "./admit/rate_limiter.ts";
 import { passedOn, requireObject } from "./ask/read_whole.ts";
 import { refuseRateError } from "./admit/refuse.ts";

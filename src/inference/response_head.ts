@@ -1,5 +1,5 @@
 import type { InferenceCall } from "./call.ts";
-import type { ResponseHead } from "./format.ts";
+import type { ResponseHead } from "./upstream_response.ts";
 
 /** Identifies a response where its upstream does not. */
 export function responseHead(

@@ -4,7 +4,7 @@ import { ApiError } from "../../src/base/errors.ts";
 import type { JsonObject } from "../../src/base/json.ts";
 import { readChatRequest } from "../../src/formats/chat/request.ts";
 import { readCompletionRequest } from "../../src/formats/completions/request.ts";
-import type { FieldPolicy } from "../../src/inference/format.ts";
+import type { FieldPolicy } from "../../src/inference/model_request.ts";
 import { always } from "../support/property.ts";
 
 const refuse: FieldPolicy = { unknown: "refuse", allowed: [] };

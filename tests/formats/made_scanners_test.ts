@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { TranscriptScanner } from "../../src/formats/audio/transcript_scanner.ts";
 import { ImageScanner } from "../../src/formats/images/image_scanner.ts";
-import type { ResponseScanner } from "../../src/inference/format.ts";
+import type { ResponseScanner } from "../../src/inference/upstream_response.ts";
 import { always } from "../support/property.ts";
 
 const usage = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };

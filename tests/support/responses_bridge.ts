@@ -1,7 +1,8 @@
 import { createParser } from "eventsource-parser";
 import { parseJson } from "../../src/base/json.ts";
 import { Secret } from "../../src/base/secret.ts";
-import type { BridgeOptions, ModelRequest } from "../../src/inference/format.ts";
+import type { BridgeOptions } from "../../src/inference/format.ts";
+import type { ModelRequest } from "../../src/inference/model_request.ts";
 import type { Dialect } from "../../src/upstreams/dialect.ts";
 import { responsesToChat } from "../../src/formats/bridges/responses_to_chat/bridge.ts";
 import { isObject, type JsonObject } from "../../src/base/json.ts";

@@ -1,4 +1,5 @@
-import type { Format, ModelRequest, PassedBody } from "../../inference/format.ts";
+import type { Format, PassedBody } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import { bytesPerSecond } from "../../pricing/media_length.ts";
 import { requirePricedFields } from "../openai/fields.ts";
 import { passedOnFormat, requireMadePriced } from "../openai/passed_on.ts";

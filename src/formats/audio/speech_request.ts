@@ -2,7 +2,7 @@ import { z } from "zod";
 import { modelName, userField } from "../../base/fields.ts";
 import type { JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
-import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
+import type { FieldPolicy, ModelRequest } from "../../inference/model_request.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownMadeFields } from "../openai/known_fields.ts";
 import { passedOnRequest } from "../openai/passed_on.ts";

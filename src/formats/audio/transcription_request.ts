@@ -5,7 +5,7 @@ import type { FormFile } from "../../base/form_body.ts";
 import type { JsonObject } from "../../base/json.ts";
 import { audioFileBytesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
-import type { FieldPolicy, FileSize, ModelRequest } from "../../inference/format.ts";
+import type { FieldPolicy, FileSize, ModelRequest } from "../../inference/model_request.ts";
 import { secondsByBytes, soundSecondsOf } from "../../pricing/media_length.ts";
 import { soundTokens } from "../../pricing/media_tokens.ts";
 import { requireExactNames } from "../openai/fields.ts";

@@ -1,6 +1,7 @@
 import { writeForm } from "../../base/form_body.ts";
 import { isObject } from "../../base/json.ts";
-import type { Format, ModelRequest } from "../../inference/format.ts";
+import type { Format } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import { requirePricedFields } from "../openai/fields.ts";
 import { passedOnFormat, requireMadePriced } from "../openai/passed_on.ts";
 import { parsedChunk } from "../openai/stream_error.ts";

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, plainText } from "../../base/json.ts";
 import { earlierSoundType } from "../../pricing/media_tokens.ts";
-import type { MediaPart, ModelRequest } from "../../inference/format.ts";
+import type { MediaPart, ModelRequest } from "../../inference/model_request.ts";
 import { textsIn } from "../openai/texts_in.ts";
 
 /** Content parts that are text, whose bytes bound their tokens. */

@@ -13,7 +13,7 @@ import {
 } from "../openai/stored_things.ts";
 import { textParts } from "./prompt.ts";
 import { asksReasoning, thinkingBudget } from "./reasoning.ts";
-import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
+import type { FieldPolicy, ModelRequest } from "../../inference/model_request.ts";
 
 /** Every message role that OpenAI knows. */
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;

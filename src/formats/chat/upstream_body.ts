@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { ModelRequest } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { withoutEngineIds } from "../openai/fields.ts";
 import { maxTokensFields } from "./request.ts";

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject, plainNumber, plainText } from "../../base/json.ts";
-import type { ModelRequest } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import type { ChoiceShape } from "../openai/choice_shape.ts";
 import { promptsOf } from "./request.ts";
 

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { Format, ModelRequest } from "../../inference/format.ts";
+import type { Format } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";

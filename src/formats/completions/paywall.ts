@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../base/json.ts";
-import type { ModelRequest, PaywallMessage, ResponseHead } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
+import type { PaywallMessage, ResponseHead } from "../../inference/upstream_response.ts";
 import { sseDone, sseFrame } from "../openai/sse.ts";
 import { noUsage } from "../openai/usage.ts";
 

@@ -4,7 +4,7 @@ import { modelName, userField } from "../../base/fields.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
-import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
+import type { FieldPolicy, ModelRequest } from "../../inference/model_request.ts";
 import { readExtras } from "../openai/extras.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { inputsIn, isListOfTokens, isTokenIds } from "../openai/token_ids.ts";

@@ -1,4 +1,5 @@
-import type { Format, ResponseScanner } from "../../inference/format.ts";
+import type { Format } from "../../inference/format.ts";
+import type { ResponseScanner } from "../../inference/upstream_response.ts";
 import { isObject } from "../../base/json.ts";
 import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
 import { passedOnFormat } from "../openai/passed_on.ts";

@@ -3,7 +3,7 @@ import { badRequest } from "../../base/errors.ts";
 import { modelName, userField } from "../../base/fields.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
-import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
+import type { FieldPolicy, ModelRequest } from "../../inference/model_request.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownEmbeddingFields } from "../openai/known_fields.ts";
 import { requireNoStoredFields } from "../openai/stored_things.ts";

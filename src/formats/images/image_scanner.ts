@@ -1,4 +1,4 @@
-import type { ResponseScanner } from "../../inference/format.ts";
+import type { ResponseScanner } from "../../inference/upstream_response.ts";
 import type { Units } from "../../pricing/units.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
 

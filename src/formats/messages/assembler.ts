@@ -1,6 +1,6 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { CompleteResponse, EventAssembler } from "../../inference/format.ts";
+import type { CompleteResponse, EventAssembler } from "../../inference/upstream_response.ts";
 import { upstreamDisconnected } from "../../upstreams/errors.ts";
 import { errorOfEvent, parsedChunk } from "../openai/stream_error.ts";
 import { blockTexts, deltaTexts } from "./blocks.ts";

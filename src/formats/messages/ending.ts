@@ -1,8 +1,4 @@
-import {
-  type BalanceNotice,
-  noticeFor,
-  type NoticeText,
-} from "../../inference/respond/balance_notice.ts";
+import { type BalanceNotice, noticeFor, type NoticeText } from "../../inference/notice.ts";
 
 /** What kind of end a stop reason is, in the words of `noticeFor`. Others end without a notice. */
 const kindOfEnd: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import { badRequest } from "../../base/errors.ts";
 import { isObject, type JsonObject, plainText } from "../../base/json.ts";
-import type { FieldPolicy } from "../../inference/format.ts";
+import type { FieldPolicy } from "../../inference/model_request.ts";
 import { requireKnown, words } from "../openai/known_fields.ts";
 import { requireNoStoredFields, requireNothingStored } from "../openai/stored_things.ts";
 import { blocksOf, messagesIn } from "./content.ts";

@@ -1,4 +1,5 @@
-import type { ModelRequest, PaywallMessage, ResponseHead } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
+import type { PaywallMessage, ResponseHead } from "../../inference/upstream_response.ts";
 import { eventFrame } from "./errors.ts";
 import { noMessageUsage } from "./usage.ts";
 

@@ -1,6 +1,6 @@
 import { badRequest } from "../../base/errors.ts";
 import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
-import type { ModelRequest, PriceCoverage } from "../../inference/format.ts";
+import type { ModelRequest, PriceCoverage } from "../../inference/model_request.ts";
 import { isSet, requirePricedFields } from "../openai/fields.ts";
 import { boundGeo } from "./request.ts";
 

@@ -1,5 +1,5 @@
 import { isObject, type Json, plainText } from "../../base/json.ts";
-import type { MediaPart, ModelRequest } from "../../inference/format.ts";
+import type { MediaPart, ModelRequest } from "../../inference/model_request.ts";
 import { blocksOf, isMedia, messagesIn, stringsIn } from "./content.ts";
 import { isPlainTool } from "./tools.ts";
 

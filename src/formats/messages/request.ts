@@ -2,7 +2,7 @@ import { z } from "zod";
 import { modelName } from "../../base/fields.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
-import type { FieldPolicy, ModelRequest, RequestExtras } from "../../inference/format.ts";
+import type { FieldPolicy, ModelRequest, RequestExtras } from "../../inference/model_request.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { blocksOf } from "./content.ts";
 import { requireKnownMessageFields, requireOwnContent } from "./known_fields.ts";

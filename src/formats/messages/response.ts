@@ -1,8 +1,9 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
-import type { BalanceNotice } from "../../inference/respond/balance_notice.ts";
-import type { CompleteResponse, ModelRequest, ResponseHead } from "../../inference/format.ts";
+import type { BalanceNotice } from "../../inference/notice.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
+import type { CompleteResponse, ResponseHead } from "../../inference/upstream_response.ts";
 import { invalidUpstreamResponse } from "../../upstreams/errors.ts";
 import { readResponseBody } from "../openai/response.ts";
 import { blockEvents, blockTexts, isToolUse, responseBlocks } from "./blocks.ts";

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { ResponseScanner, ServedBy } from "../../inference/format.ts";
+import type { ResponseScanner, ServedBy } from "../../inference/upstream_response.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
 import { billedUsage, mergeUsage, servedTier } from "./usage.ts";
 

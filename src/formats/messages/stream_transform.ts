@@ -2,7 +2,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
 import { isObject, type JsonObject, nestsDeeper, ownMember, plainText } from "../../base/json.ts";
 import { jsonDepthMax } from "../../base/limits.ts";
-import type { StreamOptions, StreamTransform } from "../../inference/format.ts";
+import type { StreamOptions, StreamTransform } from "../../inference/upstream_response.ts";
 import type { LargeEventPart } from "../../upstreams/event_reader.ts";
 import { isErrorChunk, parsedChunk, streamError } from "../openai/stream_error.ts";
 import { startFor } from "./assembler.ts";

@@ -1,6 +1,6 @@
 import { badRequest } from "../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
-import type { FittedRequest, ModelRequest, PriceCoverage } from "../../inference/format.ts";
+import type { FittedRequest, ModelRequest, PriceCoverage } from "../../inference/model_request.ts";
 import { toolName } from "../../pricing/usage_fields.ts";
 
 /** Types of tools that the caller runs, and of searches among tools, which cost nothing. */

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { RequestExtras } from "../../inference/format.ts";
+import type { RequestExtras } from "../../inference/model_request.ts";
 import { toolName } from "../../pricing/usage_fields.ts";
 
 /** The extras of a request that asks for nothing of the kind. */

@@ -1,6 +1,6 @@
 import { badRequest } from "../../base/errors.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { ModelRequest, PriceCoverage } from "../../inference/format.ts";
+import type { ModelRequest, PriceCoverage } from "../../inference/model_request.ts";
 import { toolName } from "../../pricing/usage_fields.ts";
 import { isCallersTool } from "./extras.ts";
 

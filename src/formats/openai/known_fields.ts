@@ -1,6 +1,6 @@
 import { badRequest } from "../../base/errors.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { FieldPolicy } from "../../inference/format.ts";
+import type { FieldPolicy } from "../../inference/model_request.ts";
 import { isCallersTool } from "./extras.ts";
 
 /** The words of these lines. */

@@ -1,12 +1,8 @@
 import { badRequest } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json.ts";
-import type {
-  Format,
-  MadeOf,
-  ModelRequest,
-  PaywallMessage,
-  PriceCoverage,
-} from "../../inference/format.ts";
+import type { Format, MadeOf } from "../../inference/format.ts";
+import type { ModelRequest, PriceCoverage } from "../../inference/model_request.ts";
+import type { PaywallMessage } from "../../inference/upstream_response.ts";
 import type { PriceField } from "../../base/token_classes.ts";
 import { invalidUpstreamResponse, pricedOtherwise } from "../../upstreams/errors.ts";
 import { readExtras } from "./extras.ts";

@@ -3,8 +3,12 @@ import { isObject, type Json, type JsonObject, nestsDeeper, parseJson } from "..
 import { jsonDepthMax } from "../../base/limits.ts";
 import type { Secret } from "../../base/secret.ts";
 import { decodeUtf8 } from "../../base/utf8.ts";
-import { type BalanceNotice, noticeFor } from "../../inference/respond/balance_notice.ts";
-import type { CompleteResponse, EventAssembler, ResponseHead } from "../../inference/format.ts";
+import { type BalanceNotice, noticeFor } from "../../inference/notice.ts";
+import type {
+  CompleteResponse,
+  EventAssembler,
+  ResponseHead,
+} from "../../inference/upstream_response.ts";
 import {
   beyondOurBounds,
   errorInBody,

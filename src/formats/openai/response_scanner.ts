@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, parseJson } from "../../base/json.ts";
-import type { ResponseScanner, ServedBy } from "../../inference/format.ts";
+import type { ResponseScanner, ServedBy } from "../../inference/upstream_response.ts";
 import { servedBy } from "./usage.ts";
 
 const capturedCharsMax = 64 * 1024;

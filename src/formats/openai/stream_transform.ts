@@ -1,8 +1,8 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
 import { isObject, type JsonObject, plainNumber } from "../../base/json.ts";
-import type { StreamOptions, StreamTransform } from "../../inference/format.ts";
-import { noticeFor } from "../../inference/respond/balance_notice.ts";
+import type { StreamOptions, StreamTransform } from "../../inference/upstream_response.ts";
+import { noticeFor } from "../../inference/notice.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { hasHead, normalizeHead } from "./head.ts";
 import { sseFrame } from "./sse.ts";

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
 import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
-import type { ServedBy } from "../../inference/format.ts";
-import type { LastReport } from "../../inference/meter/usage_meter.ts";
+import type { ServedBy } from "../../inference/upstream_response.ts";
+import type { LastReport } from "../../inference/upstream_response.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
 import { tierName } from "../../pricing/usage_fields.ts";
 

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
-import { type BalanceNotice, noticeFor } from "../../inference/respond/balance_notice.ts";
-import type { ModelRequest } from "../../inference/format.ts";
+import { type BalanceNotice, noticeFor } from "../../inference/notice.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import { isCallersCall } from "./output_items.ts";
 
 /** How a response ends for its caller. */

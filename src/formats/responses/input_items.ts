@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { keptConversationBytesMax } from "../../base/limits.ts";
 import { badRequest } from "../../base/errors.ts";
 import { utf8Length } from "../../base/utf8.ts";
-import type { KeptItems, KeptReference, ModelRequest } from "../../inference/format.ts";
+import type { KeptItems, KeptReference, ModelRequest } from "../../inference/model_request.ts";
 
 /** The items of a validated body; a text has none. */
 export function inputItems({ input }: JsonObject): JsonObject[] {

@@ -1,6 +1,7 @@
 import { badRequest } from "../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
-import type { ModelRequest, ResponseHead } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
+import type { ResponseHead } from "../../inference/upstream_response.ts";
 
 // The upstream has never seen our messages in place of the model's. Clients send their ids back,
 // so an id tells that it is ours, and which response came before: nothing has to be stored.

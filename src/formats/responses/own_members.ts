@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
-import type { ModelRequest } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 
 /**
  * All members of a response that no upstream has written, besides what identifies it: what it

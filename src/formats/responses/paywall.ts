@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../base/json.ts";
-import type { ModelRequest, PaywallMessage, ResponseHead } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
+import type { PaywallMessage, ResponseHead } from "../../inference/upstream_response.ts";
 import { ownIds } from "./own_ids.ts";
 import { ownMembers } from "./own_members.ts";
 import { normalizeObject } from "./response_object.ts";

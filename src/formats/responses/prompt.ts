@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
-import type { MediaPart, ModelRequest } from "../../inference/format.ts";
+import type { MediaPart, ModelRequest } from "../../inference/model_request.ts";
 import { textsIn } from "../openai/texts_in.ts";
 import { words } from "../openai/known_fields.ts";
 import { inputItems, isMediaPart, partsOf } from "./input_items.ts";

@@ -1,6 +1,6 @@
 import { ApiError, badRequest } from "../../base/errors.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { FieldPolicy } from "../../inference/format.ts";
+import type { FieldPolicy } from "../../inference/model_request.ts";
 import { isSet } from "../openai/fields.ts";
 import { harmlessFields, requireKnown, words } from "../openai/known_fields.ts";
 import { requireNoStoredFields, requireNothingStored } from "../openai/stored_things.ts";

@@ -3,7 +3,7 @@ import { badRequest } from "../../base/errors.ts";
 import { modelName, userField } from "../../base/fields.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
-import type { FieldPolicy, ModelRequest, RequestExtras } from "../../inference/format.ts";
+import type { FieldPolicy, ModelRequest, RequestExtras } from "../../inference/model_request.ts";
 import { asksReasoning, thinkingBudget } from "../chat/reasoning.ts";
 import { noRequestExtras, requestedTier } from "../openai/extras.ts";
 import { requireExactNames } from "../openai/fields.ts";

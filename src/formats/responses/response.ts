@@ -1,13 +1,13 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import type {
   CompleteResponse,
   EventAssembler,
   KeptIds,
-  ModelRequest,
   ResponseHead,
-} from "../../inference/format.ts";
+} from "../../inference/upstream_response.ts";
 import { invalidUpstreamResponse, upstreamDisconnected } from "../../upstreams/errors.ts";
 import { parseResponse } from "../openai/response.ts";
 import { parsedChunk } from "../openai/stream_error.ts";

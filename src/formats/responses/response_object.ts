@@ -1,5 +1,6 @@
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
-import type { ModelRequest, ResponseHead } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
+import type { ResponseHead } from "../../inference/upstream_response.ts";
 import { responseIdPrefix } from "./own_ids.ts";
 import { itemId, normalizeItem } from "./output_items.ts";
 

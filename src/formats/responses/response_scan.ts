@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../../base/json.ts";
-import type { ResponseScanner, ServedBy } from "../../inference/format.ts";
+import type { ResponseScanner, ServedBy } from "../../inference/upstream_response.ts";
 import { JsonScanner, type ScannedPlace } from "../openai/response_scanner.ts";
 import { servedBy } from "../openai/usage.ts";
 import { ToolCallCount, usageWithTools } from "./tool_calls.ts";

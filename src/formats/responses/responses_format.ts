@@ -1,5 +1,6 @@
 import type { Json } from "../../base/json.ts";
-import type { Format, ModelRequest } from "../../inference/format.ts";
+import type { Format } from "../../inference/format.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { responsesToChat } from "../bridges/responses_to_chat/bridge.ts";
 import { withoutEngineIds } from "../openai/fields.ts";

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, plainText } from "../../base/json.ts";
-import type { ResponseHead } from "../../inference/format.ts";
+import type { ResponseHead } from "../../inference/upstream_response.ts";
 import { indexIn, type OpenItem, ownerOfText, wholeTextIn } from "./open_item.ts";
 import { itemId, normalizeItem, normalizePart } from "./output_items.ts";
 import type { OutputState } from "./output_state.ts";

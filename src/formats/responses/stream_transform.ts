@@ -7,7 +7,7 @@ import type {
   ResponseHead,
   StreamOptions,
   StreamTransform,
-} from "../../inference/format.ts";
+} from "../../inference/upstream_response.ts";
 import type { LargeEventPart } from "../../upstreams/event_reader.ts";
 import { parsedChunk, streamError } from "../openai/stream_error.ts";
 import { servedBy } from "../openai/usage.ts";

@@ -5,7 +5,7 @@ import {
   type TokenCounts,
   tokenCounts,
 } from "../../base/token_classes.ts";
-import type { LastReport } from "../../inference/meter/usage_meter.ts";
+import type { LastReport } from "../../inference/upstream_response.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
 
 /**

@@ -7,7 +7,7 @@ import type { Targets } from "../../upstreams/upstreams.ts";
 import { inOrder, prepareTargets, pricedTargets, withUpstream } from "./call_targets.ts";
 import type { InferenceCall, ReadCall } from "../call.ts";
 import { callBlockedEvent } from "../finish/events.ts";
-import type { KeptReference } from "../format.ts";
+import type { KeptReference } from "../model_request.ts";
 import { resolveReferences } from "../kept/kept_responses.ts";
 import { measureMedia } from "./measure_media.ts";
 import { loadTurns, type TurnsToLoad } from "../kept/kept_turns.ts";

@@ -3,7 +3,8 @@ import { TimeSlice } from "../../base/time_slice.ts";
 import type { Clock } from "../../base/clock.ts";
 import { measurePart } from "../../pricing/media_tokens.ts";
 import { createMediaWork } from "../../pricing/media_work.ts";
-import type { Format, ModelRequest } from "../format.ts";
+import type { Format } from "../format.ts";
+import type { ModelRequest } from "../model_request.ts";
 
 /** The content of smaller requests is read at once, in bytes. */
 const readAtOnceMax = 64 * 1024;

@@ -1,7 +1,7 @@
 import type { TokenCause } from "../../base/token_classes.ts";
 import type { PricedCall } from "../../pricing/price.ts";
 import type { ModelTerms } from "../../pricing/terms.ts";
-import type { ModelRequest, PriceCoverage } from "../format.ts";
+import type { ModelRequest, PriceCoverage } from "../model_request.ts";
 
 /** Tool calls to hold money for where neither the request nor the project bounds them. */
 export const toolCallsHeld = 10;

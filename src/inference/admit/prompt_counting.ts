@@ -7,7 +7,6 @@ import { loadTokenizer } from "../../pricing/tokenizer.ts";
 import { keyText } from "../../store/batch.ts";
 import type { InferenceCall } from "../call.ts";
 import { countPrompt, leastTokens, type PromptMedia } from "./prompt_size.ts";
-import type { InferenceServices } from "../services.ts";
 import { callerDisconnectedEarly } from "../caller_left.ts";
 
 /** Counts prompts to place holds, one at a time for each user: counting takes CPU time. */
@@ -143,12 +142,20 @@ export function mediaWork({ chars }: Pick<PromptMedia, "chars">): number {
   return Math.ceil(chars / charsPerToken);
 }
 
+/** What counting needs. */
+interface CountingServices {
+  deps: { clock: Clock };
+  countOneByOne: CountingQueue;
+  countingBudget: CountingBudget;
+  unpaidCounting: UnpaidCounting;
+}
+
 /**
  * Counts the prompt of a call, up to `most` tokens. A cheap lower bound comes first. Throws when
  * the caller has left.
  */
 export async function countForHold(
-  { deps: { clock }, countOneByOne, countingBudget, unpaidCounting }: InferenceServices,
+  { deps: { clock }, countOneByOne, countingBudget, unpaidCounting }: CountingServices,
   { format, input, user: name, request, caller }: Pick<
     InferenceCall,
     "format" | "input" | "user" | "request" | "caller"

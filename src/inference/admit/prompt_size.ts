@@ -3,7 +3,8 @@ import { contextWindowDefault, hasKnownSize, mediaTokens } from "../../pricing/m
 import { createMediaWork } from "../../pricing/media_work.ts";
 import type { ModelTerms } from "../../pricing/terms.ts";
 import { type CountTokens, sliceAt } from "../../pricing/tokenizer.ts";
-import type { Format, ModelRequest } from "../format.ts";
+import type { Format } from "../format.ts";
+import type { ModelRequest } from "../model_request.ts";
 
 /** What a prompt contains besides text. */
 export interface PromptMedia {

@@ -8,7 +8,7 @@ import {
   type PricedCall,
 } from "../../pricing/price.ts";
 import type { ModelTerms } from "../../pricing/terms.ts";
-import type { ModelRequest } from "../format.ts";
+import type { ModelRequest } from "../model_request.ts";
 import { thinkingRoom } from "./thinking_room.ts";
 
 /** The most that a response of one target can cost, and its output bound. */

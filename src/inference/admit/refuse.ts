@@ -20,7 +20,7 @@ import {
   rateLimitedEvent,
   userTrigger,
 } from "../finish/events.ts";
-import type { PaywallMessage } from "../format.ts";
+import type { PaywallMessage } from "../upstream_response.ts";
 import { exceededLimit, rateHeaders, rateLimitedError } from "./rate_limiter.ts";
 import { streamHeaders } from "../respond/stream_headers.ts";
 import type { InferenceServices } from "../services.ts";

@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../format.ts";
+import type { ModelRequest } from "../model_request.ts";
 
 /** Output that a response has to have room for after its thinking. */
 const answerTokensMin = 1_024;

@@ -5,7 +5,8 @@ import { callUpstream } from "../../upstreams/client.ts";
 import { endpointNotServed } from "../../upstreams/errors.ts";
 import type { Upstream } from "../../upstreams/upstreams.ts";
 import type { AdmittedCall } from "../call.ts";
-import type { Bridge, Format, ModelRequest } from "../format.ts";
+import type { Bridge, Format } from "../format.ts";
+import type { ModelRequest } from "../model_request.ts";
 import { keepsTurns } from "../kept/kept_responses.ts";
 
 /** A 200 response, its body unread, and the bridge that reads it where the format is another. */

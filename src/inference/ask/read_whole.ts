@@ -19,7 +19,8 @@ import {
 } from "../../upstreams/errors.ts";
 import type { AdmittedCall } from "../call.ts";
 import { BodyScan, type Scannable } from "../meter/body_scan.ts";
-import type { Bridge, CompleteResponse, EventAssembler } from "../format.ts";
+import type { Bridge } from "../format.ts";
+import type { CompleteResponse, EventAssembler } from "../upstream_response.ts";
 import type { Forwarded } from "./forward.ts";
 import type { InferenceServices } from "../services.ts";
 import { responseHead } from "../response_head.ts";

@@ -3,7 +3,7 @@ import type { Entry } from "../../ledger/entry.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
 import { isDeadline, isOurBound, isOurFault, UpstreamError } from "../../upstreams/errors.ts";
 import { callerDisconnected, callerDisconnectedEarly } from "../caller_left.ts";
-import type { CompleteResponse, KeptIds } from "../format.ts";
+import type { CompleteResponse, KeptIds } from "../upstream_response.ts";
 import type { StoredResponse } from "../receive/idempotency.ts";
 import type { CallEnding } from "./events.ts";
 

@@ -2,7 +2,7 @@ import type { AccountTx } from "../../ledger/account_tx.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
 import { leastTokensNow } from "../admit/prompt_size.ts";
 import type { AdmittedCall } from "../call.ts";
-import type { KeptIds } from "../format.ts";
+import type { KeptIds } from "../upstream_response.ts";
 import { rememberResponse, type RequestTurn } from "../kept/kept_responses.ts";
 import type { InferenceServices } from "../services.ts";
 

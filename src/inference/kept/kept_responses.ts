@@ -11,7 +11,7 @@ import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
 import { withTokenizerMargin } from "../../pricing/tokenizer.ts";
 import { type Eraser, eraseRows } from "../../store/erase.ts";
 import { type ExpiringKind, keysWithExpiry, withExpiry } from "../../store/expiry.ts";
-import { keptHead } from "../../store/kept_texts.ts";
+import { keptHead, type KeptTexts } from "../../store/kept_texts.ts";
 import {
   allKeptIdsPrefix,
   keptByUserKey,
@@ -23,7 +23,8 @@ import {
 } from "../../store/keys.ts";
 import { emptyWrite, type Key, type Kv } from "../../store/kv.ts";
 import type { ProjectRows } from "../../store/project_rows.ts";
-import type { KeptIds, KeptReference } from "../format.ts";
+import type { KeptReference } from "../model_request.ts";
+import type { KeptIds } from "../upstream_response.ts";
 import {
   type ConversationSize,
   encodeTurn,
@@ -34,7 +35,6 @@ import {
   tooLargeToKeep,
   type TurnsToLoad,
 } from "./kept_turns.ts";
-import type { InferenceServices } from "../services.ts";
 
 /** A response that an upstream gave to one of a project's users: one value under all of its ids. */
 export interface KeptRow {
@@ -98,7 +98,7 @@ const idCharsMax = 256;
  * stored of a turn that the upstream does not keep.
  */
 export function rememberResponse(
-  services: Pick<InferenceServices, "texts">,
+  services: { texts: KeptTexts },
   tx: AccountTx,
   { ref, kept, usage, upstream, turn }: KeptResponse,
 ): number {
@@ -132,7 +132,7 @@ export function rememberResponse(
 
 /** Notes the turn's size in the row of its ids; null where it is too large to be kept. */
 function addTurn(
-  { texts }: Pick<InferenceServices, "texts">,
+  { texts }: { texts: KeptTexts },
   row: KeptRow,
   { turn: { previous, input, history, leastTokens }, turnKey, output }: {
     turn: RequestTurn;

@@ -5,7 +5,7 @@ import type { ExpiringKind } from "../../store/expiry.ts";
 import { keptHead, type KeptTexts } from "../../store/kept_texts.ts";
 import { allKeptTurnsPrefix, keptTurnKey } from "../../store/keys.ts";
 import type { Key, Kv } from "../../store/kv.ts";
-import type { KeptItems, KeptReference } from "../format.ts";
+import type { KeptItems, KeptReference } from "../model_request.ts";
 
 /** What a stored turn says of itself; its text follows. */
 interface TurnHead {

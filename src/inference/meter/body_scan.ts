@@ -1,5 +1,6 @@
 import type { AdmittedCall } from "../call.ts";
-import type { Format, ResponseScanner } from "../format.ts";
+import type { Format } from "../format.ts";
+import type { ResponseScanner } from "../upstream_response.ts";
 import type { UsageMeter } from "./usage_meter.ts";
 
 /** A format that can read what is too large to be parsed. */

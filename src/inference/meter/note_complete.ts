@@ -1,4 +1,4 @@
-import type { CompleteResponse } from "../format.ts";
+import type { CompleteResponse } from "../upstream_response.ts";
 import type { UsageMeter } from "./usage_meter.ts";
 
 /** Adds to a meter what a complete response has used. */

@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject, ownMember } from "../../base/json.ts";
 import { uncountedCharsMax } from "../../base/limits.ts";
-import type { MadeOf, ServedBy } from "../format.ts";
+import type { MadeOf } from "../format.ts";
+import type { LastReport, ServedBy, StreamMeter } from "../upstream_response.ts";
 import type { Units } from "../../pricing/units.ts";
 import type { Clock } from "../../base/clock.ts";
 import { TimeSlice } from "../../base/time_slice.ts";
@@ -56,7 +57,7 @@ const tokenizersDiffer = 1.25;
  * What one response has used: the provider's usage where it reports one, else our own count of the
  * text that passed. Text is counted only when needed, and kept only up to a bound.
  */
-export class UsageMeter {
+export class UsageMeter implements StreamMeter {
   /** Whether the upstream has been sent the prompt, or a part of it. */
   promptSent = false;
   /** Whether the upstream has answered with a response, so that it charges for it. */
@@ -280,12 +281,6 @@ export class UsageMeter {
     const most = Math.max(bound, counted);
     return { counts: this.#clamped(counts, "output", most), isReported: report.total <= most };
   }
-}
-
-/** A usage object for the caller, and whether both of its sides are what counts. */
-export interface LastReport {
-  usage: JsonObject;
-  isWhole: boolean;
 }
 
 /** A report, as it counts for one side: the prompt or the response. */

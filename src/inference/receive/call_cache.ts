@@ -2,7 +2,7 @@ import type { Amount } from "../../base/money.ts";
 import type { ResponseCacheSettings } from "../../projects/response_cache_schema.ts";
 import type { Key } from "../../store/kv.ts";
 import type { CallTarget } from "../attempt.ts";
-import type { CompleteResponse } from "../format.ts";
+import type { CompleteResponse } from "../upstream_response.ts";
 
 /** What a project's cache does for one call. */
 export interface CallCache {

@@ -19,7 +19,7 @@ import {
   sharedChatReplayKey,
 } from "../../store/keys.ts";
 import type { Key, Row } from "../../store/kv.ts";
-import type { ModelRequest } from "../format.ts";
+import type { ModelRequest } from "../model_request.ts";
 import { ApiError } from "../../base/errors.ts";
 import type { Caller } from "../../projects/auth.ts";
 import { keyText, sameBytes } from "../../store/batch.ts";

@@ -23,7 +23,7 @@ import { responseHead } from "../response_head.ts";
 import type { InferenceServices } from "../services.ts";
 import type { CallTarget } from "../attempt.ts";
 import type { CacheHit, CallCache } from "./call_cache.ts";
-import type { CompleteResponse } from "../format.ts";
+import type { CompleteResponse } from "../upstream_response.ts";
 import { noteComplete } from "../meter/note_complete.ts";
 import { UsageMeter } from "../meter/usage_meter.ts";
 

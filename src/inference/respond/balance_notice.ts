@@ -1,18 +1,9 @@
-import type { Json } from "../../base/json.ts";
 import { fromDecimal, parseAmount, zero } from "../../base/money.ts";
 import { messageFor } from "../../paywall/messages.ts";
 import type { AdmittedCall } from "../call.ts";
+import type { BalanceNotice, NoticeText } from "../notice.ts";
 import { userTrigger } from "../finish/events.ts";
 import type { InferenceServices } from "../services.ts";
-
-/** The text of a notice for the balance after the charge; "" where none is due. */
-export type NoticeText = (balance: string) => string;
-
-/** Notices that a response may end with. */
-export interface BalanceNotice {
-  atLength: NoticeText | null;
-  atEnd: NoticeText | null;
-}
 
 /** Prepares the notices of a response, before it begins. */
 export async function createBalanceNotice(
@@ -37,13 +28,4 @@ export async function createBalanceNotice(
     atLength: quote.cappedByBalance ? words("cut") : null,
     atEnd: mayEndLow ? closing : null,
   };
-}
-
-/** Returns the notice for a choice, by its finish reason; null where it ends in a tool call. */
-export function noticeFor(
-  reason: Json | undefined,
-  { atLength, atEnd }: BalanceNotice,
-): NoticeText | null {
-  if (reason === "tool_calls") return null;
-  return reason === "length" ? atLength ?? atEnd : atEnd;
 }

@@ -11,7 +11,7 @@ import type { AdmittedCall } from "../call.ts";
 import { logFault } from "../finish/call_fault.ts";
 import { arrived, type Charged, cutBy, type Ending } from "../finish/ending.ts";
 import { finishCall } from "../finish/finish_call.ts";
-import type { CompleteResponse } from "../format.ts";
+import type { CompleteResponse } from "../upstream_response.ts";
 import { noteComplete } from "../meter/note_complete.ts";
 import { notePassed } from "../meter/note_passed.ts";
 import { fitsIdempotencyStore, type StoredResponse } from "../receive/idempotency.ts";

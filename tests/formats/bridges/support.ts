@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { EventSourceMessage } from "eventsource-parser";
-import type { Bridge, BridgeOptions, ModelRequest } from "../../../src/inference/format.ts";
+import type { Bridge, BridgeOptions } from "../../../src/inference/format.ts";
+import type { ModelRequest } from "../../../src/inference/model_request.ts";
 import type { Dialect } from "../../../src/upstreams/dialect.ts";
 import type { ApiError } from "../../../src/base/errors.ts";
 import type { Body } from "../../support/world.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { responsesFormat } from "../../../src/formats/responses/responses_format.ts";
 import { UsageMeter } from "../../../src/inference/meter/usage_meter.ts";
-import type { KeptIds } from "../../../src/inference/format.ts";
+import type { KeptIds } from "../../../src/inference/upstream_response.ts";
 import { meterBounds } from "../../support/meter.ts";
 import {
   functionCall,

@@ -1,6 +1,6 @@
 import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
-import type { ModelRequest } from "../../../inference/format.ts";
+import type { ModelRequest } from "../../../inference/model_request.ts";
 import type { Dialect } from "../../../upstreams/dialect.ts";
 import {
   fieldRules,

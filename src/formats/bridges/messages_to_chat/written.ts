@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
-import type { ModelRequest } from "../../../inference/format.ts";
+import type { ModelRequest } from "../../../inference/model_request.ts";
 
 /** What a model wrote in a chat message, or in a delta of one. */
 export interface WrittenText {

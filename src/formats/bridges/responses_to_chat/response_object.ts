@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../../base/json.ts";
-import type { ModelRequest, ResponseHead } from "../../../inference/format.ts";
+import type { ModelRequest } from "../../../inference/model_request.ts";
+import type { ResponseHead } from "../../../inference/upstream_response.ts";
 import { ownMembers } from "../../responses/own_members.ts";
 
 /** A response before it has any output. */

@@ -1,5 +1,6 @@
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
-import type { ModelRequest, ResponseHead } from "../../../inference/format.ts";
+import type { ModelRequest } from "../../../inference/model_request.ts";
+import type { ResponseHead } from "../../../inference/upstream_response.ts";
 import { CallPieces, type ChatCall } from "./call_pieces.ts";
 import {
   CallItem,
