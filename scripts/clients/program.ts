@@ -42,7 +42,7 @@ export const weather = {
   run: (): string => "tool-ran",
 };
 
-const guidesFolder = fileURLToPath(new URL("../../guides", import.meta.url));
+const guidesFolder = fileURLToPath(new URL("../../guides/", import.meta.url));
 
 /** The configuration that a guide shows in a block marked `client`, for this place and user. */
 export async function clientConfig(guide: string, language: string, at: Place): Promise<string> {

@@ -62,7 +62,7 @@ export async function createRealDeps(config: Config, store: Store): Promise<Deps
 
 /** Reads the files of `guides/`, beside this program. The service works without them. */
 export async function readGuides(log: Log): Promise<Deps["guides"]> {
-  const folder = new URL("../../guides", import.meta.url);
+  const folder = new URL("../../guides/", import.meta.url);
   const guides = new Map<string, string>();
   try {
     for await (const { name } of Deno.readDir(folder)) {
@@ -77,7 +77,7 @@ export async function readGuides(log: Log): Promise<Deps["guides"]> {
 
 /** Reads the fonts of the pages, which look plainer without them. */
 export async function readFonts(log: Log): Promise<Deps["fonts"]> {
-  const folder = new URL("../pages/fonts", import.meta.url);
+  const folder = new URL("../pages/fonts/", import.meta.url);
   const fonts = new Map<string, Uint8Array<ArrayBuffer>>();
   try {
     for await (const { name } of Deno.readDir(folder)) {

@@ -8,7 +8,7 @@ import { assertAccessible, assertFits, picture, visit } from "../support/browser
 import { busyWorld } from "../support/console_data.ts";
 import { createWorld } from "../support/world.ts";
 
-const folder = new URL("../../docs/pictures", import.meta.url);
+const folder = new URL("../../docs/pictures/", import.meta.url);
 
 /** Saves a picture of the README; `deno task pictures` replaces the one that it shows. */
 async function readmePicture(page: Page, name: string): Promise<void> {

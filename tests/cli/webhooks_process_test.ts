@@ -4,7 +4,7 @@ import { devProjectId } from "../../src/projects/auth.ts";
 import { runFarebox } from "../support/command.ts";
 import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 
-const root = new URL("../..", import.meta.url).pathname;
+const root = new URL("../../", import.meta.url).pathname;
 
 Deno.test("farebox: webhooks listen prints what arrives, and ends its subscription", async () => {
   await using folder = await makeFolder();

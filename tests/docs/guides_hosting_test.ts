@@ -7,7 +7,7 @@ import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 import { snippetOf, textOf } from "../support/snippets.ts";
 import { findCommand, testWith } from "../support/toolchains.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../", import.meta.url));
 const readFile = (name: string) => Deno.readTextFile(root + name);
 const dockerfile = await readFile("Dockerfile");
 const systemd = await findCommand("systemd-analyze");

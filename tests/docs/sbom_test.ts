@@ -4,7 +4,7 @@ import { makeFolder } from "../support/process.ts";
 import { textOf } from "../support/snippets.ts";
 import { findCommand, testWith } from "../support/toolchains.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../", import.meta.url));
 const { tasks } = JSON.parse(await Deno.readTextFile(`${root}deno.json`));
 const lock = JSON.parse(await Deno.readTextFile(`${root}deno.lock`));
 const bash = await findCommand("bash");

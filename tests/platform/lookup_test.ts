@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createLookup } from "../../src/platform/lookup.ts";
 
-const here = new URL("../..", import.meta.url).pathname;
+const here = new URL("../../", import.meta.url).pathname;
 
 /**
  * A program whose name servers never answer: it looks 60 names up, and then encrypts and reads a

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { textOf } from "../support/snippets.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../", import.meta.url));
 const readJson = async (name: string) => JSON.parse(await Deno.readTextFile(root + name));
 
 /** What the service imports. Each package more is downloaded wherever it runs. */

@@ -12,7 +12,7 @@ import {
 import { receiverEnv, startReceiver } from "../support/receiver.ts";
 import { makeProject } from "../support/traffic.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../", import.meta.url));
 const { tasks } = JSON.parse(await Deno.readTextFile(`${root}deno.json`));
 const isPosix = Deno.build.os !== "windows";
 

@@ -11,7 +11,7 @@ import {
   startFarebox,
 } from "../support/process.ts";
 
-const root = new URL("../..", import.meta.url);
+const root = new URL("../../", import.meta.url);
 const example = parseEnv(await Deno.readTextFile(new URL(".env.example", root)));
 
 /** What a start in production says with this environment. */

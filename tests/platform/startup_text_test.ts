@@ -127,7 +127,7 @@ Deno.test("start: where there is no terminal, LOG_FORMAT=text chooses text, with
 
 testWith(script, "start: on a terminal, text in colors is what people get", async (path) => {
   await using folder = await makeFolder();
-  const root = new URL("../..", import.meta.url);
+  const root = new URL("../../", import.meta.url);
   const command = `timeout 30 ${Deno.execPath()} task --quiet dev`;
   const child = new Deno.Command(path, {
     args: ["-qec", command, "/dev/null"],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
-const root = new URL("../..", import.meta.url);
+const root = new URL("../../", import.meta.url);
 
 const row = `  {
     name: "videoInput",

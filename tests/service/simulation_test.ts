@@ -27,7 +27,7 @@ Deno.test("simulate: the task distributes seeds among its workers, and reports t
   const args = ["task", "simulate", "--seeds", "10", "--from", "501"];
   const child = new Deno.Command(Deno.execPath(), {
     args,
-    cwd: fileURLToPath(new URL("../..", import.meta.url)),
+    cwd: fileURLToPath(new URL("../../", import.meta.url)),
     signal: AbortSignal.timeout(60_000),
     stdout: "piped",
     stderr: "null",

@@ -8,7 +8,7 @@ export interface Ran {
   complaint: string;
 }
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** How a command is run. */
 interface RunOptions {

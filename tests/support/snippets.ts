@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { matches, readSnippets, type Snippet } from "../../scripts/snippets.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** The snippets of a guide. */
 export async function snippetsOf(guide: string): Promise<Snippet[]> {
