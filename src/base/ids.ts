@@ -1,4 +1,4 @@
-import { decodeTime, encodeTime, monotonicFactory } from "ulid";
+import { decodeTime, encodeTime, incrementBase32, monotonicFactory } from "ulid";
 
 /** What an id names; the prefix is part of the id. */
 export type IdKind =
@@ -28,6 +28,9 @@ export type IdKind =
 /** Generates ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;
 
+/** Characters of an id's time. */
+const timeChars = 10;
+
 /**
  * Creates a generator of ids from a clock in ms and a random source in [0, 1).
  * https://github.com/ulid/spec: 48 bits of time, then 80 random bits that only count up within one
@@ -35,7 +38,22 @@ export type MakeId = (kind: IdKind) => string;
  */
 export function createIds(now: () => number, random: () => number): MakeId {
   const next = monotonicFactory(random);
-  return (kind) => `${kind}_${next(now())}`;
+  let lastAt = -1;
+  let time = "";
+  let bits = "";
+  return (kind) => {
+    const at = now();
+    if (at > lastAt) {
+      const first = next(at);
+      lastAt = at;
+      time = first.slice(0, timeChars);
+      bits = first.slice(timeChars);
+    } else {
+      // The library would encode the same time again for each id.
+      bits = incrementBase32(bits);
+    }
+    return `${kind}_${time}${bits}`;
+  };
 }
 
 /**
@@ -43,7 +61,7 @@ export function createIds(now: () => number, random: () => number): MakeId {
  * listing. No id is older than 1970.
  */
 export function firstIdAt(kind: IdKind, ms: number): string {
-  return `${kind}_${encodeTime(Math.max(0, ms), 10)}${"0".repeat(16)}`;
+  return `${kind}_${encodeTime(Math.max(0, ms), timeChars)}${"0".repeat(16)}`;
 }
 
 // Crockford's base 32: https://github.com/ulid/spec

@@ -29,12 +29,13 @@ export function createOutboxNotifier(inner: Committer): OutboxNotifier {
   let wake = (_: PendingEvent[]) => {};
   const committer: Committer = {
     ...inner,
-    async commit(write) {
-      const version = await inner.commit(write);
-      if (version === null) return null;
-      const events = eventsOf(write, version);
-      if (events.length > 0) wake(events);
-      return version;
+    commit(write) {
+      const committed = inner.commit(write);
+      if (!write.sets.some(({ key }) => isOutboxKey(key))) return committed;
+      return committed.then((version) => {
+        if (version !== null) wake(eventsOf(write, version));
+        return version;
+      });
     },
   };
   return { committer, listen: (listener) => void (wake = listener) };

@@ -10,7 +10,7 @@ import { type Budgets, createBudgets } from "./budgets.ts";
 import { createMarkedWrites, type MarkedOutcome } from "./marked_writes.ts";
 import { createPacer } from "./pacer.ts";
 import { pagesUnder } from "./scan.ts";
-import { added, createSums } from "./sums.ts";
+import { addTo, createSums } from "./sums.ts";
 
 /** The result of a write: its version, or null when a check failed and nothing was written. */
 export type CommitResult = string | null;
@@ -78,7 +78,7 @@ type Sender = (write: Write, until: number) => Promise<MarkedOutcome>;
 export function createCommitter(options: CommitterOptions): Committer {
   const { kv, clock, meter } = options;
   const queue: PendingWrite[] = [];
-  const counted = new Map<string, Increment>();
+  const counted = new Map<string, Increment & { values: bigint[] }>();
   const carried: CarriedRow[][] = [];
   const budgets = createBudgets(kv);
   /** The rows that writes under way change. */
@@ -232,9 +232,10 @@ export function createCommitter(options: CommitterOptions): Committer {
   }
 
   function count({ key, field, values }: Increment): void {
-    const name = keyText([...key, field]);
-    const before = counted.get(name)?.values;
-    counted.set(name, { key, field, values: before ? added(before, values) : values });
+    const name = `${keyText(key)}\u0000${field}`;
+    const before = counted.get(name);
+    if (before) addTo(before.values, values);
+    else counted.set(name, { key, field, values: [...values] });
   }
 
   function commit(write: Write): Promise<CommitResult> {

@@ -17,7 +17,14 @@ export interface Sums {
 /** One row of a sum. No other process writes it, so no write has to check it. */
 interface Shard {
   key: Key;
-  fields: Sum;
+  fields: Map<string, Field>;
+}
+
+/** A field of a row, which is never changed: an addition makes another one. */
+interface Field {
+  values: readonly bigint[];
+  /** The field as it is stored: most fields of a row stay the same from write to write. */
+  text: string;
 }
 
 /**
@@ -51,16 +58,30 @@ export function createSums(newShard: () => string): Sums {
     return made;
   }
 
+  /** What is added to each field of each row. */
+  function gathered(additions: readonly Increment[]): Map<Shard, Map<string, bigint[]>> {
+    const sums = new Map<Shard, Map<string, bigint[]>>();
+    for (const { key, field, values } of additions) {
+      const shard = shardOf(key);
+      let fields = sums.get(shard);
+      if (!fields) sums.set(shard, fields = new Map());
+      const before = fields.get(field);
+      if (before) addTo(before, values);
+      else fields.set(field, [...values]);
+    }
+    return sums;
+  }
+
   return {
     after(additions) {
-      const changed = new Map<Shard, Sum>();
-      for (const { key, field, values } of additions) {
-        const shard = shardOf(key);
-        let fields = changed.get(shard);
-        if (!fields) changed.set(shard, fields = new Map(shard.fields));
-        const name = boundedField(fields, field);
-        const before = fields.get(name);
-        fields.set(name, before ? added(before, values) : values);
+      const changed = new Map<Shard, Map<string, Field>>();
+      for (const [shard, sums] of gathered(additions)) {
+        const fields = new Map(shard.fields);
+        for (const [field, values] of sums) {
+          const name = boundedField(fields, field);
+          fields.set(name, newField(name, added(fields.get(name)?.values ?? [], values)));
+        }
+        changed.set(shard, fields);
       }
       return {
         sets: [...changed].map(([{ key }, fields]) => ({ key, value: encode(fields) })),
@@ -79,6 +100,11 @@ export function added(one: readonly bigint[], other: readonly bigint[]): bigint[
   return longer.map((value, at) => value + (shorter[at] ?? 0n));
 }
 
+/** Adds a vector to another one, in place. */
+export function addTo(sum: bigint[], values: readonly bigint[]): void {
+  for (const [at, value] of values.entries()) sum[at] = (sum[at] ?? 0n) + value;
+}
+
 /** Decodes a row of a sum. */
 export function decodeSum(bytes: Uint8Array): Sum {
   const fields = Object.entries(fromBytes<Record<string, string[]>>(bytes));
@@ -86,7 +112,7 @@ export function decodeSum(bytes: Uint8Array): Sum {
 }
 
 /** Keeps a row small, however many names callers use. */
-function boundedField(fields: Sum, field: string): string {
+function boundedField(fields: ReadonlyMap<string, Field>, field: string): string {
   if (fields.has(field)) return field;
   const group = field.slice(0, field.indexOf(":") + 1);
   // Names that callers do not choose, such as "deposit", are few.
@@ -97,9 +123,12 @@ function boundedField(fields: Sum, field: string): string {
   return fits ? field : `${group}other`;
 }
 
-function encode(sum: Sum): Uint8Array {
-  const fields = [...sum].map(([field, values]) =>
-    `${JSON.stringify(field)}:[${values.map((value) => `"${value}"`).join(",")}]`
-  );
-  return encodeUtf8(`{${fields.join(",")}}`);
+function newField(name: string, values: readonly bigint[]): Field {
+  return { values, text: `${JSON.stringify(name)}:["${values.join('","')}"]` };
+}
+
+function encode(fields: ReadonlyMap<string, Field>): Uint8Array {
+  let text = "";
+  for (const field of fields.values()) text += text === "" ? field.text : `,${field.text}`;
+  return encodeUtf8(`{${text}}`);
 }

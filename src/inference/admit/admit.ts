@@ -92,7 +92,8 @@ async function admitWithPermit(
     const held = await lookAtMoney(services, { ...call, ref }, turns);
     if (held.kind !== "count") return decisionOf(held, permit);
   }
-  const call = await completeCall(services, found);
+  const completing = completeCall(services, found);
+  const call = completing instanceof Promise ? await completing : completing;
   const targets = boundTargets(call);
   const prompt = sizeByBytes(targets);
   let counting = 0;

@@ -66,7 +66,19 @@ export async function findTargetsOf(
  * Reads what takes long: the conversation that the call continues and the size of its file. Then
  * puts its targets in order, and looks for a kept response.
  */
-export async function completeCall(
+export function completeCall(
+  services: InferenceServices,
+  found: FoundCall,
+): InferenceCall | Promise<InferenceCall> {
+  const { call, route, turns } = found;
+  const hasCache = call.caller.snapshot.project.responseCache?.enabled ?? false;
+  const hasChoice = route !== null && call.targets.length > 1;
+  if (turns || call.input.measure || hasChoice || hasCache) return completed(services, found);
+  const measuring = measureMedia(call.format, call.input, services.deps.clock);
+  return measuring ? measuring.then(() => call) : call;
+}
+
+async function completed(
   services: InferenceServices,
   { call, route, turns }: FoundCall,
 ): Promise<InferenceCall> {

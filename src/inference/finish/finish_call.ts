@@ -75,7 +75,8 @@ async function charge(
 ): Promise<Charged> {
   const { telemetry, id, idempotency } = call;
   const told = toldAs(ending.error);
-  const usage = await usageOf(services, call, ending);
+  const counting = usageOf(services, call, ending);
+  const usage = counting instanceof Promise ? await counting : counting;
   const safely = (step: () => void) => withoutFault(services, call, step);
   safely(() => {
     telemetry.begin("settle");
@@ -140,18 +141,22 @@ async function release(
 }
 
 /** The usage of a response; where a fault of ours prevents counting it, all that was held. */
-async function usageOf(
+function usageOf(
   services: FinishServices,
   call: AdmittedCall,
   { isWhole }: Ending,
-): Promise<TokenUsage> {
+): TokenUsage | Promise<TokenUsage> {
   const { prompt, attempt: { meter, target: { input, quote } } } = call;
-  try {
-    return await (isWhole ? meter.usage() : meter.usageSoFar());
-  } catch (error) {
+  const afterFault = (error: unknown): TokenUsage => {
     logFault(services, call, error);
     const counts = { uncachedInput: prompt.bound, output: quote.cap * input.choices };
     return { ...tokenCounts(counts), source: "estimated" };
+  };
+  try {
+    const usage = isWhole ? meter.usage() : meter.usageSoFar();
+    return usage instanceof Promise ? usage.catch(afterFault) : usage;
+  } catch (error) {
+    return afterFault(error);
   }
 }
 

@@ -197,33 +197,31 @@ export class UsageMeter implements StreamMeter {
   }
 
   /** The usage of a finished response: the provider's, or our own count. */
-  usage(): Promise<TokenUsage> {
+  usage(): TokenUsage | Promise<TokenUsage> {
     if (this.#options.choices > 1) return this.#usage(tokenizersDiffer);
     // A usage reported before the text may cover the prompt alone.
     return this.#usage(this.#isBehind ? 1 : Infinity);
   }
 
   /** The usage so far, with our count of what has arrived since the provider's last usage. */
-  usageSoFar(): Promise<TokenUsage> {
+  usageSoFar(): TokenUsage | Promise<TokenUsage> {
     return this.#isBehind ? this.#usage(1) : this.usage();
   }
 
   /** The provider's usage, unless our count of the output exceeds it `tolerance` times. */
-  async #usage(tolerance: number): Promise<TokenUsage> {
-    const input = await this.#inputTokens();
-    const output = await this.#outputTokens(tolerance);
-    const isReported = input.isReported && output.isReported;
-    return {
-      ...joinSides(input.counts, output.counts),
-      source: isReported ? "provider" : "estimated",
-    };
+  #usage(tolerance: number): TokenUsage | Promise<TokenUsage> {
+    const input = this.#inputTokens();
+    const output = this.#outputTokens(tolerance);
+    // Mostly both are reported, and nothing has to be counted.
+    if (!(input instanceof Promise) && !(output instanceof Promise)) return joined(input, output);
+    return Promise.all([input, output]).then(([input, output]) => joined(input, output));
   }
 
   /**
    * The reported prompt, up to its bound. A prompt is never empty, so zero is replaced by our own
    * count.
    */
-  async #inputTokens(): Promise<Counted> {
+  #inputTokens(): Counted | Promise<Counted> {
     const report = this.#input;
     if (report && report.total > 0) {
       const most = boundsOf(report, this.#options.bounds).input;
@@ -232,8 +230,10 @@ export class UsageMeter implements StreamMeter {
     }
     if (this.#options.countsTokens === false) return nothingCounted;
     this.#countedInput ??= this.#options.countInput();
-    const uncachedInput = await this.#countedInput;
-    return { counts: tokenCounts({ [this.#inputClass]: uncachedInput }), isReported: false };
+    return this.#countedInput.then((tokens) => ({
+      counts: tokenCounts({ [this.#inputClass]: tokens }),
+      isReported: false,
+    }));
   }
 
   get #inputClass(): TokenClass {
@@ -251,7 +251,7 @@ export class UsageMeter implements StreamMeter {
   }
 
   /** The reported output, by the same rules. Text that was delivered is never free. */
-  async #outputTokens(tolerance: number): Promise<Counted> {
+  #outputTokens(tolerance: number): Counted | Promise<Counted> {
     if (this.#options.hasOutput === false) return { counts: tokenCounts({}), isReported: true };
     const report = this.#output;
     if (this.#options.countsTokens === false && !report) return nothingCounted;
@@ -261,8 +261,11 @@ export class UsageMeter implements StreamMeter {
       return { counts: tokenCounts({ [this.#ownOutputClass]: output }), isReported: false };
     }
     if (!report) {
-      const output = this.producedOutput ? await this.countOutput() : 0;
-      return { counts: tokenCounts({ output }), isReported: false };
+      if (!this.producedOutput) return { counts: tokenCounts({}), isReported: false };
+      return this.countOutput().then((output) => ({
+        counts: tokenCounts({ output }),
+        isReported: false,
+      }));
     }
     const bound = boundsOf(report, this.#options.bounds).output;
     const isWithin = report.total <= bound && (report.total > 0 || !this.producedOutput);
@@ -271,6 +274,14 @@ export class UsageMeter implements StreamMeter {
       this.producedImage ? "imageOutput" : this.#ownOutputClass,
     );
     if (isWithin && tolerance === Infinity) return { counts, isReported: true };
+    return this.#comparedWithOurs(report, { counts, bound, tolerance });
+  }
+
+  /** The reported output, unless our own count exceeds it `tolerance` times. */
+  async #comparedWithOurs(
+    report: Report,
+    { counts, bound, tolerance }: { counts: TokenCounts; bound: number; tolerance: number },
+  ): Promise<Counted> {
     const counted = await this.countOutput();
     const isSilent = report.total === 0 && this.producedOutput;
     if (isSilent || counted > report.total * tolerance) {
@@ -294,6 +305,14 @@ interface Report extends Pick<ReportedUsage, "counts" | "toolInput" | "hasCitati
 interface Counted {
   counts: TokenCounts;
   isReported: boolean;
+}
+
+function joined(input: Counted, output: Counted): TokenUsage {
+  const isReported = input.isReported && output.isReported;
+  return {
+    ...joinSides(input.counts, output.counts),
+    source: isReported ? "provider" : "estimated",
+  };
 }
 
 const nothingCounted: Counted = { counts: tokenCounts({}), isReported: true };

@@ -6,26 +6,29 @@ import { userTrigger } from "../finish/events.ts";
 import type { InferenceServices } from "../services.ts";
 
 /** Prepares the notices of a response, before it begins. */
-export async function createBalanceNotice(
+export function createBalanceNotice(
   { linkFor }: InferenceServices,
   { attempt: { target: { quote } }, held, caller, user, request, input }: AdmittedCall,
-): Promise<BalanceNotice> {
+): BalanceNotice | Promise<BalanceNotice> {
   const { project } = caller.snapshot;
   const limit = parseAmount(project.lowBalance);
   // A program that parses JSON could not use the notice.
   const mayEndLow = limit !== null && quote.balance - held < limit && !input.structured;
-  if (!quote.cappedByBalance && !mayEndLow) return { atLength: null, atEnd: null };
+  if (!quote.cappedByBalance && !mayEndLow) return noNotice;
   const refused = { reason: "insufficient_funds", trigger: userTrigger(user) } as const;
-  const { url } = await linkFor(project, user, refused);
   const languages = request.headers.get("accept-language");
-  const words = (reason: "cut" | "low_balance"): NoticeText => (balance) =>
-    messageFor(project, reason, { url, balance, languages });
-  const warning = words("low_balance");
-  const closing: NoticeText = (
-    balance,
-  ) => (fromDecimal(balance) < (limit ?? zero) ? warning(balance) : "");
-  return {
-    atLength: quote.cappedByBalance ? words("cut") : null,
-    atEnd: mayEndLow ? closing : null,
-  };
+  return linkFor(project, user, refused).then(({ url }) => {
+    const words = (reason: "cut" | "low_balance"): NoticeText => (balance) =>
+      messageFor(project, reason, { url, balance, languages });
+    const warning = words("low_balance");
+    const closing: NoticeText = (balance) =>
+      fromDecimal(balance) < (limit ?? zero) ? warning(balance) : "";
+    return {
+      atLength: quote.cappedByBalance ? words("cut") : null,
+      atEnd: mayEndLow ? closing : null,
+    };
+  });
 }
+
+/** No notice is due. */
+export const noNotice: BalanceNotice = { atLength: null, atEnd: null };

@@ -11,12 +11,13 @@ import type { AdmittedCall } from "../call.ts";
 import { logFault } from "../finish/call_fault.ts";
 import { arrived, type Charged, cutBy, type Ending } from "../finish/ending.ts";
 import { finishCall } from "../finish/finish_call.ts";
+import type { BalanceNotice } from "../notice.ts";
 import type { CompleteResponse } from "../upstream_response.ts";
 import { noteComplete } from "../meter/note_complete.ts";
 import { notePassed } from "../meter/note_passed.ts";
 import { fitsIdempotencyStore, type StoredResponse } from "../receive/idempotency.ts";
 import type { InferenceServices } from "../services.ts";
-import { createBalanceNotice } from "./balance_notice.ts";
+import { createBalanceNotice, noNotice } from "./balance_notice.ts";
 import { largeHeaders, largeResponse } from "./large_response.ts";
 import { stayOpen, watchCall } from "./watch_call.ts";
 import {
@@ -54,7 +55,9 @@ export async function wholeResponse(
       return await failed(services, call, { ...cutBy(complete.error, true), isWhole: true });
     }
     if (complete) {
-      return await charged(services, call, await completeAnswer(services, call, complete));
+      const noticing = noticeOrNone(services, call);
+      const notice = noticing instanceof Promise ? await noticing : noticing;
+      return await charged(services, call, completeAnswer(call, complete, notice));
     }
     if (large.rest === null) return await charged(services, call, passedAnswer(call, large));
     const headers = largeHeaders(services, call, large);
@@ -80,15 +83,11 @@ interface Answer extends Pick<Ending, "kept" | "cacheable"> {
   write(charged: Charged): string;
 }
 
-async function completeAnswer(
-  services: InferenceServices,
+function completeAnswer(
   call: AdmittedCall,
   complete: CompleteResponse,
-): Promise<Answer> {
-  const notice = await createBalanceNotice(services, call).catch((error) => {
-    logFault(services, call, error);
-    return { atLength: null, atEnd: null };
-  });
+  notice: BalanceNotice,
+): Answer {
   return {
     kept: complete.kept ?? null,
     cacheable: complete,
@@ -97,6 +96,23 @@ async function completeAnswer(
       return complete.write({ usage: usageBody(call, charged), notice, balance });
     },
   };
+}
+
+/** The notices of a response; none where a fault of ours prevents them. */
+function noticeOrNone(
+  services: InferenceServices,
+  call: AdmittedCall,
+): BalanceNotice | Promise<BalanceNotice> {
+  const afterFault = (error: unknown) => {
+    logFault(services, call, error);
+    return noNotice;
+  };
+  try {
+    const notice = createBalanceNotice(services, call);
+    return notice instanceof Promise ? notice.catch(afterFault) : notice;
+  } catch (error) {
+    return afterFault(error);
+  }
 }
 
 /** A response that has arrived whole and is passed on as it is; charged by what it reports. */
