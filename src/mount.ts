@@ -172,10 +172,10 @@ function createServe(deps: Deps, load: Load, accessLog: AccessLog) {
     throw overloaded();
   }
 
-  async function answer(context: Context, begun: Begun, handler: Handler) {
+  function answer(context: Context, begun: Begun, handler: Handler) {
     const { path, raw: request } = context.req;
     const { requestId, startedAt, inTime, note, bodies } = begun;
-    return await handler({
+    return handler({
       request,
       requestId,
       startedAt,

@@ -103,7 +103,7 @@ export function createSessions(
       return auth.mayOperate(request) && new Secret(digestOf(id)).is(holder.digest);
     }
     if (holder.kind === "dev") {
-      return config.dev && await auth.opens(request, devApiKey).then(() => true, () => false);
+      return config.dev && await doesOpen(auth, request, devApiKey);
     }
     const access = await projectCache.access(holder.keyHash);
     return access !== null && access.key.revokedAt === null &&
@@ -147,7 +147,7 @@ export function createSessions(
     if (holder.kind === "operator") return auth.isAdminKey(request, key);
     if (holder.kind === "key" && hashKey(key) !== holder.keyHash) return false;
     if (holder.kind === "dev" && key !== devApiKey) return false;
-    return await auth.opens(request, key).then(() => true, () => false);
+    return await doesOpen(auth, request, key);
   }
 
   return {
@@ -211,4 +211,13 @@ function byOf(holder: SessionHolder): AuditActor {
 
 function hashOf(id: string): string {
   return createHash("sha256").update(id).digest("hex");
+}
+
+async function doesOpen(auth: Auth, request: Request, apiKey: string): Promise<boolean> {
+  try {
+    await auth.opens(request, apiKey);
+    return true;
+  } catch {
+    return false;
+  }
 }

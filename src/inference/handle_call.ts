@@ -57,7 +57,8 @@ type StartedCall = Pick<InferenceCall, "id" | "telemetry" | "format"> & {
 
 async function handleCall(services: InferenceServices, started: StartedCall): Promise<Response> {
   const { incoming: { request } } = started;
-  const caller = await services.auth.caller(request, "chat");
+  const knowing = services.auth.caller(request, "chat");
+  const caller = knowing instanceof Promise ? await knowing : knowing;
   const { key, snapshot: { project } } = caller;
   const { about } = started.telemetry;
   about.caller = caller;
@@ -66,33 +67,37 @@ async function handleCall(services: InferenceServices, started: StartedCall): Pr
   about.user = userBeforeBody(caller, request, started.pathUser);
   const place = services.places.acquire(project.id, key.id);
   try {
-    await requireWithinRates(services, { ...started, caller });
+    const refusing = refusalByRates(services, { ...started, caller });
+    if (refusing) await refusing;
     return await readAndRespond(services, { ...started, place }, caller);
   } finally {
     place.release();
   }
 }
 
-/** Throws 429 before the body is read, where the caller is known to be over a rate limit. */
-async function requireWithinRates(
+/**
+ * Rejects with 429 before the body is read, where the caller is known to be over a rate limit; null
+ * where not.
+ */
+function refusalByRates(
   services: InferenceServices,
   { id, incoming, pathUser, caller, format }: StartedCall & { caller: Caller },
-): Promise<void> {
+): Promise<never> | null {
   const { key, snapshot: { project } } = caller;
   const { key: { requestsPerMinute, tokensPerMinute }, user: ofUser, users, reply } =
     project.limits;
   const isLimited = requestsPerMinute ?? tokensPerMinute ?? ofUser.requestsPerMinute ?? users;
   const isError = reply === "error" || format.isPassedOn;
-  if (!isError || isLimited === undefined) return;
+  if (!isError || isLimited === undefined) return null;
   const user = userBeforeBody(caller, incoming.request, pathUser);
-  if (user === null) return;
+  if (user === null) return null;
   const { rateLimiter } = services;
   const exceeded = rateLimiter.exceeded(key.id, project.limits.key) ??
     rateLimiter.exceededByRefusals(
       { projectId: project.id, user },
       userLimitsOf(project, user).requestsPerMinute,
     );
-  if (exceeded) await refuseRateError(services, { id, user, caller }, exceeded);
+  return exceeded ? refuseRateError(services, { id, user, caller }, exceeded) : null;
 }
 
 async function readAndRespond(
@@ -110,7 +115,8 @@ async function readAndRespond(
   );
   for (let moves = 0; moves < settingsMovesMax; moves++) {
     const read = readCall(services, { ...started, caller, body });
-    const previous = await awaitPrevious(services, read);
+    const waiting = awaitPrevious(services, read);
+    const previous = waiting && await waiting;
     // A stored response counts toward no limit, and needs neither price nor upstream any more.
     if (previous?.stored) return replayResponse(read, previous.stored);
     const admission = await admitCall(services, read, previous);

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import type { Config } from "../config.ts";
 import type { Trigger } from "../events/event.ts";
-import type { ProjectCache, ProjectSnapshot } from "./project_cache.ts";
+import type { ProjectCache, ProjectSnapshot, ResolvedApiKey } from "./project_cache.ts";
 import type { Clock } from "../base/clock.ts";
 import { type ApiKey, type Scope, scopes } from "./schema.ts";
 import { isFromThisMachine } from "./this_machine.ts";
@@ -23,14 +23,14 @@ export const devProjectId = "pw_00000000000000000000000DEV";
 /** Authenticates callers by `Authorization: Bearer`, or by `x-api-key` or `api-key`. */
 export interface Auth {
   /**
-   * Returns the caller, if its key has `scope`. Throws 401 without a valid key, 403 without the
-   * scope.
+   * Returns the caller, if its key has `scope`; without a promise where the key is known. Throws or
+   * rejects with 401 without a valid key, 403 without the scope.
    */
-  caller(request: Request, scope: Scope): Promise<Caller>;
+  caller(request: Request, scope: Scope): Promise<Caller> | Caller;
   /**
    * Returns the caller for a key that did not come in the header. Throws 401 for an invalid key.
    */
-  opens(request: Request, apiKey: string): Promise<Caller>;
+  opens(request: Request, apiKey: string): Promise<Caller> | Caller;
   /** Throws 401 unless the bearer is `ADMIN_KEY`. */
   admin(request: Request): void;
   /** Whether a text equals `ADMIN_KEY`, and the request may use that. */
@@ -61,16 +61,11 @@ export function createAuth(
     opens,
     isAdminKey,
     mayOperate,
-    async caller(request, scope) {
-      const caller = await opens(request, bearer(request));
-      if (!caller.key.scopes.includes(scope)) {
-        throw new ApiError(403, {
-          message: `This API key lacks the scope '${scope}'.`,
-          type: "permission_error",
-          code: "insufficient_scope",
-        });
-      }
-      return caller;
+    caller(request, scope) {
+      const caller = opens(request, bearer(request));
+      return caller instanceof Promise
+        ? caller.then((found) => withScope(found, scope))
+        : withScope(caller, scope);
     },
     admin(request) {
       if (!isAdminKey(request, bearer(request))) throw invalidKey();
@@ -93,13 +88,30 @@ function knownHash(token: string): string {
   return hash;
 }
 
-async function keyCaller(
+/** Throws 403 where the caller's key lacks the scope. */
+function withScope(caller: Caller, scope: Scope): Caller {
+  if (caller.key.scopes.includes(scope)) return caller;
+  throw new ApiError(403, {
+    message: `This API key lacks the scope '${scope}'.`,
+    type: "permission_error",
+    code: "insufficient_scope",
+  });
+}
+
+function keyCaller(
   token: string,
   projectCache: ProjectCache,
   clock: Pick<Clock, "now">,
-): Promise<Caller> {
+): Promise<Caller> | Caller {
   if (token.length > apiKeyCharsMax) throw invalidKey();
-  const access = await projectCache.access(knownHash(token));
+  const access = projectCache.access(knownHash(token));
+  return access instanceof Promise
+    ? access.then((found) => usableAccess(found, clock))
+    : usableAccess(access, clock);
+}
+
+/** Throws 401 for a key that is unknown, revoked or over. */
+function usableAccess(access: ResolvedApiKey | null, clock: Pick<Clock, "now">): Caller {
   if (!access || access.key.revokedAt) throw invalidKey();
   if (hasExpired(access.key, clock)) throw invalidKey("The API key has expired.");
   return access;

@@ -18,10 +18,10 @@ export interface ResolvedApiKey {
  */
 export interface ProjectCache {
   /**
-   * Returns the key with this hash, and its project, or null. Includes revoked keys: the caller
-   * decides.
+   * Returns the key with this hash, and its project, or null; without a promise where both were
+   * read within the last second. Includes revoked keys: the caller decides.
    */
-  access(hash: string): Promise<ResolvedApiKey | null>;
+  access(hash: string): Promise<ResolvedApiKey | null> | ResolvedApiKey | null;
   /**
    * Returns the project as of now, or of at most a second ago, and then without a promise. Throws
    * 404.
@@ -35,9 +35,16 @@ export interface ProjectCache {
 
 const entriesMax = 10_000;
 
+/** A key that is being read, or was: then it is `found`. */
+interface Access {
+  readAt: number;
+  reading: Promise<ResolvedApiKey | null>;
+  found: ResolvedApiKey | null;
+}
+
 /** Creates a cache that keeps what it read for `settingsStaleMs`. */
 export function createProjectCache({ kv, clock }: Pick<Deps, "kv" | "clock">): ProjectCache {
-  const byHash = new Map<string, { readAt: number; access: Promise<ResolvedApiKey | null> }>();
+  const byHash = new Map<string, Access>();
   const byId = new Map<string, { readAt: number; snapshot: ProjectSnapshot }>();
 
   /** Keeps one object per version, so that values computed from it can be cached with it. */
@@ -58,23 +65,24 @@ export function createProjectCache({ kv, clock }: Pick<Deps, "kv" | "clock">): P
 
   return {
     refresh,
-    async access(hash) {
+    access(hash) {
       const known = byHash.get(hash);
       if (known && clock.elapsed() - known.readAt < settingsStaleMs) {
-        const access = await known.access;
+        if (known.found === null) return known.reading;
         // A version of the project read since then may have revoked this key.
-        const { project, version } = access?.snapshot ?? {};
-        if (project && byId.get(project.id)?.snapshot.version === version) return access;
+        const { project, version } = known.found.snapshot;
+        if (byId.get(project.id)?.snapshot.version === version) return known.found;
       }
-      const access = findByHash(kv, hash).then((found) => {
-        if (found) return { key: found.key, snapshot: remember(found.snapshot) };
+      const reading = findByHash(kv, hash).then((found) => {
+        if (found) return access.found = { key: found.key, snapshot: remember(found.snapshot) };
         byHash.delete(hash);
         return null;
       });
-      access.catch(() => byHash.delete(hash));
+      const access: Access = { readAt: clock.elapsed(), reading, found: null };
+      reading.catch(() => byHash.delete(hash));
       if (byHash.size >= entriesMax) byHash.clear();
-      byHash.set(hash, { readAt: clock.elapsed(), access });
-      return await access;
+      byHash.set(hash, access);
+      return reading;
     },
     current(projectId) {
       const known = byId.get(projectId);

@@ -66,8 +66,9 @@ export async function callUpstream(
   let dialect = dialectFor(call);
   for (let corrections = 0;; corrections++) {
     const body = call.writeBody(dialect);
-    const sending = () => send(call, body, dialect);
-    const response = await (span ? span.run(sending) : sending());
+    const response = await (span
+      ? span.run(() => send(call, body, dialect))
+      : send(call, body, dialect));
     if (response.status === 200) {
       // Only what has helped is remembered: a refusal may quote what the caller wrote.
       if (corrections > 0) rememberDialect(call, dialect);
@@ -89,35 +90,32 @@ export async function callUpstream(
   }
 }
 
-async function send(
+function send(
   call: UpstreamCall,
   body: string | FormBytes,
   dialect: Dialect,
 ): Promise<UpstreamResponse> {
   const { upstream, path, id, input, signal, onSend } = call;
   const isForm = typeof body !== "string";
-  try {
-    const response = await upstream.request({
-      url: endpointUrl(upstream, path(dialect), input.model),
-      method: "POST",
-      body: isForm ? body.bytes : body,
-      headers: {
-        ...upstreamHeaders(upstream),
-        ...call.headers(dialect),
-        "content-type": isForm ? body.type : "application/json",
-        accept: call.accept ?? (input.stream ? "text/event-stream" : "application/json"),
-        // Compressed responses inflate without bound, and buffer what should stream.
-        "accept-encoding": "identity",
-        "x-request-id": id,
-      },
-      signal,
-      owner: upstream.owner,
-      onSend,
-    });
-    return inflated(response, signal);
-  } catch (cause) {
+  return upstream.request({
+    url: endpointUrl(upstream, path(dialect), input.model),
+    method: "POST",
+    body: isForm ? body.bytes : body,
+    headers: {
+      ...upstreamHeaders(upstream),
+      ...call.headers(dialect),
+      "content-type": isForm ? body.type : "application/json",
+      accept: call.accept ?? (input.stream ? "text/event-stream" : "application/json"),
+      // Compressed responses inflate without bound, and buffer what should stream.
+      "accept-encoding": "identity",
+      "x-request-id": id,
+    },
+    signal,
+    owner: upstream.owner,
+    onSend,
+  }).then((response) => inflated(response, signal)).catch((cause) => {
     throw abortError(signal) ?? upstreamUnreachable(cause);
-  }
+  });
 }
 
 async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promise<string> {

@@ -211,7 +211,7 @@ function unauthorized(currency: string, permit: Permit): Decision {
   return { kind: "refused", refusal: { reason: "authorization_required", balance, rateLimits } };
 }
 
-async function placeHold(
+function placeHold(
   { holds, deps, texts }: InferenceServices,
   call: InferenceCall,
   { ref, targets, prompt, remains }: {
@@ -227,7 +227,7 @@ async function placeHold(
     const quote = quoteTarget(input, terms, { priced, prompt, reasons: reasoning.isKnown() });
     return hit ? quoteHit(hit, quote) : quote;
   });
-  return await holds.place<CallQuote>({
+  return holds.place<CallQuote>({
     ref,
     id,
     snapshot: caller.snapshot,

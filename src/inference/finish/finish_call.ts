@@ -4,7 +4,7 @@ import { formatAmount } from "../../base/money.ts";
 import { tokenCounts } from "../../base/token_classes.ts";
 import type { AccountTx } from "../../ledger/account_tx.ts";
 import { absoluteAmount, type Entry } from "../../ledger/entry.ts";
-import type { Settlement } from "../../ledger/hold.ts";
+import type { Settlement, SettleResult } from "../../ledger/hold.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
 import { budgetsOfKey } from "../../projects/key_budget.ts";
 import { noteOutcome } from "../ask/note_outcome.ts";
@@ -15,10 +15,11 @@ import type { InferenceServices } from "../services.ts";
 import { logFault, withoutFault } from "./call_fault.ts";
 import { countCharged, countReleased } from "./count_call.ts";
 import { type Charged, endedBy, type Ending, failedEnding, toldAs } from "./ending.ts";
-import { callEndedEvents, userTrigger } from "./events.ts";
+import { callEndedEvents, type CallEnding, userTrigger } from "./events.ts";
 import { isCharged, noteUnread } from "./is_charged.ts";
 import { keepResponse } from "./keep_response.ts";
 import { billedOrHeld } from "./record_usage.ts";
+import type { CallBill } from "../meter/bill.ts";
 
 /** What finishing a call needs. */
 export type FinishServices = Pick<
@@ -59,7 +60,15 @@ export async function finishCall(
     return null;
   }
   noteUnread(call, ending);
-  return await charge(services, call, ending);
+  const counting = usageOf(services, call, ending);
+  const usage = counting instanceof Promise ? await counting : counting;
+  const charge = prepareCharge(services, call, { ending, usage });
+  const entry = await settle(services, charge.settlement).catch((error) => {
+    tellLost(services, call, { error, settlement: charge.settlement });
+    throw error;
+  });
+  tellCharged(services, call, { ...charge, usage, entry });
+  return { entry, usage };
 }
 
 /** Logs a fault of ours that ends a call, and stops its upstream: nobody reads its body further. */
@@ -68,22 +77,29 @@ function stopOnFault(services: FinishServices, call: AdmittedCall, fault: unknow
   call.attempt.controller.abort(internalError(fault));
 }
 
-async function charge(
+/** A charge that is yet to be written. */
+interface PreparedCharge {
+  settlement: Settlement;
+  told: CallEnding;
+  bill: CallBill | null;
+  /** Bytes that are stored of its conversation, once it is written. */
+  kept: { bytes: number };
+}
+
+function prepareCharge(
   services: FinishServices,
   call: AdmittedCall,
-  ending: Ending,
-): Promise<Charged> {
+  { ending, usage }: { ending: Ending; usage: TokenUsage },
+): PreparedCharge {
   const { telemetry, id, idempotency } = call;
   const told = toldAs(ending.error);
-  const counting = usageOf(services, call, ending);
-  const usage = counting instanceof Promise ? await counting : counting;
   const safely = (step: () => void) => withoutFault(services, call, step);
   safely(() => {
     telemetry.begin("settle");
     noteReports(services, call);
   });
   const { bill, ...billed } = billedOrHeld(services, call, usage);
-  let keptBytes = 0;
+  const kept = { bytes: 0 };
   const settlement: Settlement = {
     ref: call.ref,
     id,
@@ -95,26 +111,39 @@ async function charge(
       safely(() => tx.emit(...callEndedEvents(call, told)));
       safely(() => {
         keepInCache(services, tx, { call, usage, response: ending.cacheable });
-        keptBytes = keepResponse(services, tx, { call, kept: ending.kept, usage });
+        kept.bytes = keepResponse(services, tx, { call, kept: ending.kept, usage });
       });
       safely(() => answerKey(services, tx, { call, ending, charged: { entry, usage } }));
     },
   };
-  const entry = await settle(services, settlement).catch((error) => {
-    safely(() => telemetry.end(failedEnding(error)));
-    const { cost, usage: { source, price: _, ...used } } = settlement;
-    const lost = { ...used, source, cost: formatAmount(cost), ...errorFields(error) };
-    services.deps.log("error", "charge_lost", { chat: id, ...lost });
-    throw error;
-  });
-  safely(() => countCharged(services, call, { usage, told, bill }));
-  safely(() => {
-    services.keptQuota.added(call.ref, keptBytes);
+  return { settlement, told, bill, kept };
+}
+
+function tellCharged(
+  services: FinishServices,
+  call: AdmittedCall,
+  { told, bill, kept, usage, entry }: PreparedCharge & Charged,
+): void {
+  const { telemetry } = call;
+  withoutFault(services, call, () => countCharged(services, call, { usage, told, bill }));
+  withoutFault(services, call, () => {
+    services.keptQuota.added(call.ref, kept.bytes);
     const upstreamCost = entry.usage?.upstreamCost ?? null;
     telemetry.use = { ...attemptsMade(call), usage, cost: absoluteAmount(entry), upstreamCost };
     telemetry.end(told);
   });
-  return { entry, usage };
+}
+
+/** Logs what could not be charged. */
+function tellLost(
+  services: FinishServices,
+  call: AdmittedCall,
+  { error, settlement }: { error: unknown; settlement: Settlement },
+): void {
+  withoutFault(services, call, () => call.telemetry.end(failedEnding(error)));
+  const { cost, usage: { source, price: _, ...used } } = settlement;
+  const lost = { ...used, source, cost: formatAmount(cost), ...errorFields(error) };
+  services.deps.log("error", "charge_lost", { chat: call.id, ...lost });
 }
 
 /** Ends a call that produced nothing: no charge, and its idempotency key is free again. */
@@ -197,26 +226,42 @@ function attemptsMade({ isRouted, attempt: { target, firstTokenMs }, failed }: A
 }
 
 /** Writes the charge; while the store is unavailable, for as long as the hold can live. */
-async function settle(
+function settle(services: FinishServices, settlement: Settlement): Promise<Entry> {
+  const startedAt = services.deps.clock.elapsed();
+  return services.holds.settle(settlement).then(
+    entryOf,
+    (error) => settleAgain(services, settlement, { startedAt, error }),
+  );
+}
+
+async function settleAgain(
   { holds, deps: { clock } }: FinishServices,
   settlement: Settlement,
+  { startedAt, error: first }: { startedAt: number; error: unknown },
 ): Promise<Entry> {
-  const startedAt = clock.elapsed();
+  let error = first;
   for (let attempt = 0;; attempt++) {
+    const isRefused = error instanceof ApiError && error.status < 500;
+    const retryForMs = isRefused ? refusedForMs : holdLifetimeMs;
+    if (clock.elapsed() - startedAt >= retryForMs) throw error;
+    await clock.sleep(Math.min(retryMsMax, firstRetryMs * 2 ** attempt));
     try {
-      const settled = await holds.settle({ ...settlement, isRetry: attempt > 0 });
-      if (settled.kind === "settled") return settled.entry;
-      break;
-    } catch (error) {
-      const isRefused = error instanceof ApiError && error.status < 500;
-      const retryForMs = isRefused ? refusedForMs : holdLifetimeMs;
-      if (clock.elapsed() - startedAt >= retryForMs) throw error;
-      await clock.sleep(Math.min(retryMsMax, firstRetryMs * 2 ** attempt));
+      return entryOf(await holds.settle({ ...settlement, isRetry: true }));
+    } catch (again) {
+      if (again === holdLost) throw again;
+      error = again;
     }
   }
-  throw new ApiError(503, {
-    message: "The response took longer than its hold on the balance could be kept.",
-    type: "service_unavailable_error",
-    code: "hold_lost",
-  });
+}
+
+const holdLost = new ApiError(503, {
+  message: "The response took longer than its hold on the balance could be kept.",
+  type: "service_unavailable_error",
+  code: "hold_lost",
+});
+
+/** Throws 503 where the hold is gone. */
+function entryOf(settled: SettleResult): Entry {
+  if (settled.kind === "settled") return settled.entry;
+  throw holdLost;
 }
