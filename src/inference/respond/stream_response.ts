@@ -23,6 +23,7 @@ import { responseHead } from "../response_head.ts";
 import type { InferenceServices } from "../services.ts";
 import type { BalanceNotice } from "../notice.ts";
 import { createBalanceNotice } from "./balance_notice.ts";
+import { failCall } from "./fail_call.ts";
 import { PacedBody } from "./paced_body.ts";
 import { streamHeaders } from "./stream_headers.ts";
 import { stayOpen, watchCall } from "./watch_call.ts";
@@ -58,11 +59,10 @@ export async function streamResponse(
     return new Response(body, { headers });
   } catch (error) {
     try {
-      await finishCall(services, call, cutBy(error, false));
+      return await failCall(services, call, cutBy(error, false));
     } finally {
       stopWatching();
     }
-    throw error;
   }
 }
 

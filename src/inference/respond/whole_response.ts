@@ -1,4 +1,4 @@
-import { ApiError, internalError } from "../../base/errors.ts";
+import { internalError } from "../../base/errors.ts";
 import type { HeaderList } from "../../base/response.ts";
 import type { MemoryShare } from "../../base/memory_budget.ts";
 import { isReroutable } from "../../upstreams/errors.ts";
@@ -18,6 +18,7 @@ import { notePassed } from "../meter/note_passed.ts";
 import { fitsIdempotencyStore, type StoredResponse } from "../receive/idempotency.ts";
 import type { InferenceServices } from "../services.ts";
 import { createBalanceNotice, noNotice } from "./balance_notice.ts";
+import { failCall } from "./fail_call.ts";
 import { largeHeaders, largeResponse } from "./large_response.ts";
 import { stayOpen, watchCall } from "./watch_call.ts";
 import {
@@ -52,7 +53,7 @@ export async function wholeResponse(
       () => receive(services, call, memory),
     );
     if (complete?.error) {
-      return await failed(services, call, { ...cutBy(complete.error, true), isWhole: true });
+      return await failCall(services, call, { ...cutBy(complete.error, true), isWhole: true });
     }
     if (complete) {
       const noticing = noticeOrNone(services, call);
@@ -71,7 +72,7 @@ export async function wholeResponse(
     return largeResponse(services, call, { large, headers, onEnd });
   } catch (error) {
     if (call.isEnding) throw error;
-    return await failed(services, call, cutBy(error, false));
+    return await failCall(services, call, cutBy(error, false));
   } finally {
     if (!isPassing) end();
   }
@@ -159,25 +160,6 @@ async function charged(
     ...rateHeaders(call.rateLimits),
     ...(isTooLarge ? { "idempotency-stored": "false" } : {}),
   }, status);
-}
-
-/**
- * Ends a call without a response, and throws the error for its caller. Where it is charged, as
- * after a cut by our own bounds, the caller is told not to repeat it, and a request under the same
- * idempotency key gets the same error without another charge.
- */
-async function failed(
-  services: InferenceServices,
-  call: AdmittedCall,
-  ending: Ending,
-): Promise<never> {
-  const { error } = ending;
-  const shown = error instanceof ApiError ? error : internalError(error);
-  const charge = await finishCall(services, call, {
-    ...ending,
-    stored: ({ entry }) => errorAsResponse(call, chargedError(shown, entry)),
-  });
-  throw charge ? chargedError(shown, charge.entry) : error;
 }
 
 /** Reads the response of one attempt, and what it has used. */
