@@ -162,7 +162,9 @@ function switchTarget(
 ): void {
   const ready = among.find(({ target }) => services.targetHealth.begin(target));
   const next = ready ?? among[0] ?? call.attempt.target;
-  if (next !== call.attempt.target) call.attempt = newAttempt(services, call, next);
+  const { target, isOver } = call.attempt;
+  // A target that is asked again gets an attempt of its own too.
+  if (isOver || next !== target) call.attempt = newAttempt(services, call, next);
   call.untried = among.filter((target) => target !== next);
 }
 
