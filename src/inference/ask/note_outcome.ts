@@ -4,8 +4,8 @@ import type { AdmittedCall } from "../call.ts";
 import type { InferenceServices } from "../services.ts";
 
 /**
- * Tells the target's breaker of the error that has ended the call's attempt, also after its
- * response has begun. Only the first error of an attempt counts.
+ * Tells the target's breaker how the call's attempt has ended: by an error, also after its response
+ * has begun, or with null, whole. Only the first ending of an attempt counts.
  */
 export function noteOutcome(
   { targetHealth, deps: { clock, metrics } }: Pick<InferenceServices, "targetHealth" | "deps">,
@@ -15,6 +15,7 @@ export function noteOutcome(
   if (attempt.isOver) return;
   attempt.isOver = true;
   const { target: { target, upstream } } = attempt;
+  if (error === null) return targetHealth.succeeded(target);
   if (error instanceof UpstreamError) metrics.target(upstream.name).attempts[error.kind].add();
   if (!isReroutable(error)) return targetHealth.ended(target);
   targetHealth.failed(target, readRetryAfter(error.retryAfter ?? "", clock.now()));

@@ -7,7 +7,7 @@ import { billOf, type CallBill } from "../meter/bill.ts";
 import type { InferenceServices } from "../services.ts";
 import type { CallEnding } from "./events.ts";
 
-type Services = Pick<InferenceServices, "deps" | "prices" | "targetHealth">;
+type Services = Pick<InferenceServices, "deps" | "prices">;
 
 /** Counts a call that was charged; `bill` is null where none could be made. */
 export function countCharged(
@@ -17,9 +17,7 @@ export function countCharged(
 ): void {
   call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
   countFailure(services, call, told);
-  if (!call.isRouted) return;
-  if (told.kind === "completed") services.targetHealth.succeeded(call.attempt.target.target);
-  countAttempts(services, call, bill);
+  if (call.isRouted) countAttempts(services, call, bill);
 }
 
 /** Counts a call that was not charged, with what it is known to have cost the project. */

@@ -51,10 +51,11 @@ export async function finishCall(
   if (call.isEnding) return null;
   call.isEnding = true;
   // A stream that was read to its end after its client had left is no failure.
-  if (error !== null && !(ending.isWhole && endedBy(error) === "caller")) {
-    call.telemetry.countError(error);
-    if (call.isRouted) noteOutcome(services, call, error);
-  }
+  const failure = ending.isWhole && endedBy(error) === "caller" ? null : error;
+  withoutFault(services, call, () => {
+    if (failure !== null) call.telemetry.countError(failure);
+    if (call.isRouted) noteOutcome(services, call, failure);
+  });
   if (!isCharged(call, ending)) {
     await release(services, call, ending);
     return null;
