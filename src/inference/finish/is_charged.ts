@@ -30,7 +30,8 @@ export function isCharged(call: AdmittedCall, { error, isDelivered }: Ending): b
 /**
  * Notes what we have cut of a response that its upstream charges for. Text that has passed is
  * counted. Before any, an aborted stream has cost its prompt. Where the upstream would not stop, or
- * we could not read the text, the output that was held is charged.
+ * we could not read the text, the output that was held is charged, and every image that was asked
+ * for.
  */
 export function noteUnread(call: AdmittedCall, { error }: Ending): void {
   const by = endedBy(error);
@@ -38,5 +39,8 @@ export function noteUnread(call: AdmittedCall, { error }: Ending): void {
   const { attempt: { meter }, input } = call;
   const isAborted = input.stream && abortPolicy(call) === "estimate";
   const isKnown = by !== "our_bound" && (meter.producedOutput || isAborted);
-  if (!isKnown) meter.noteUnreadOutput();
+  if (isKnown) return;
+  meter.noteUnreadOutput();
+  const { images } = meter.units;
+  if (images) meter.units = { ...meter.units, images: { ...images, count: Infinity } };
 }
