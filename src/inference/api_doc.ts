@@ -97,7 +97,12 @@ const callErrors: readonly ErrorDoc[] = [
   },
   { status: 429, code: "concurrency_limit", when: "Too many requests are running." },
   { status: 429, ...passed, headers: headersWithRetry },
-  { status: 499, code: null, when: "The client disconnected; only the log shows this." },
+  {
+    status: 499,
+    code: null,
+    when: "The client disconnected; only the log shows this.",
+    headers: refusalHeaders,
+  },
   {
     status: 500,
     code: "internal_error",
@@ -136,10 +141,30 @@ const callErrors: readonly ErrorDoc[] = [
     code: "account_contended",
     when: "Other requests kept changing the account. Retry.",
   },
-  { status: 503, code: "hold_lost", when: "The hold on the balance could not be kept." },
-  { status: 503, code: "hold_not_renewed", when: "The same, during the response." },
-  { status: 503, code: "answer_too_long", when: "The response took more than an hour." },
-  { status: 503, code: "server_shutdown", when: "The server is being stopped." },
+  {
+    status: 503,
+    code: "hold_lost",
+    when: "The hold on the balance could not be kept.",
+    headers: refusalHeaders,
+  },
+  {
+    status: 503,
+    code: "hold_not_renewed",
+    when: "The same, during the response.",
+    headers: refusalHeaders,
+  },
+  {
+    status: 503,
+    code: "answer_too_long",
+    when: "The response took more than an hour.",
+    headers: refusalHeaders,
+  },
+  {
+    status: 503,
+    code: "server_shutdown",
+    when: "The server is being stopped.",
+    headers: refusalHeaders,
+  },
   {
     status: 504,
     code: "upstream_timeout",
