@@ -10,42 +10,10 @@ import { BodyScan } from "../../src/inference/meter/body_scan.ts";
 import { CallTelemetry } from "../../src/inference/telemetry.ts";
 import { UsageMeter } from "../../src/inference/meter/usage_meter.ts";
 import { chatBody, usageOf } from "../support/chat.ts";
+import { plant } from "../support/plant.ts";
 import { completion, helloStream } from "../support/upstream.ts";
 import { verify } from "../support/verify.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
-
-/** A fault of ours that happens once, after the upstream has been asked. */
-interface Plant extends Disposable {
-  isArmed: boolean;
-  hasThrown: boolean;
-}
-
-type Methods = Record<string, unknown>;
-
-/** Has a method throw; with `within`, that method of what it returns. */
-function plant(target: object, name: string, within?: string): Plant {
-  const methods = target as Methods;
-  const original = methods[name];
-  const state = { isArmed: false, hasThrown: false };
-  const isDue = () => state.isArmed && !state.hasThrown && (state.hasThrown = true);
-  const fault = () => new TypeError(`planted in ${within ?? name}`);
-  methods[name] = function (this: unknown, ...given: unknown[]) {
-    if (!within && isDue()) throw fault();
-    const made = (original as (...given: unknown[]) => unknown).apply(this, given);
-    if (!within) return made;
-    return new Proxy(made as object, {
-      get(object, member) {
-        const value = Reflect.get(object, member, object);
-        if (typeof value !== "function") return value;
-        return (...args: unknown[]) => {
-          if (member === within && isDue()) throw fault();
-          return value.apply(object, args);
-        };
-      },
-    });
-  };
-  return Object.assign(state, { [Symbol.dispose]: () => void (methods[name] = original) });
-}
 
 const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 const messageUsage = { input_tokens: 10, output_tokens: 5 };
@@ -247,7 +215,7 @@ for (const [name, kind] of Object.entries(kinds)) {
   for (const [target, method, within] of kind.steps) {
     Deno.test(`faults: ${name} is charged once where ${within ?? method} throws`, async () => {
       using world = await open(kind);
-      using planted = plant(target, method, within);
+      using planted = plant(target, method, { within });
       world.upstream.reply(() => {
         planted.isArmed = true;
         return kind.answer();
@@ -293,7 +261,7 @@ Deno.test("faults: a charged one has an answer of its own for its idempotency ke
 
 /** Has what a method returns throw where it is read for the first time. */
 function plantInResult(target: object, name: string): Disposable {
-  const methods = target as Methods;
+  const methods = target as Record<string, unknown>;
   const original = methods[name];
   let hasThrown = false;
   methods[name] = async function (this: unknown, ...given: unknown[]) {
