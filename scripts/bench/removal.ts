@@ -72,7 +72,7 @@ async function timeRemoval(kvs: readonly Kv[], kind: KeptKind, count: number): P
   const startedAt = performance.now();
   const removed = () => removals.reduce((sum, { removed }) => sum + removed.value, 0);
   await Promise.all(removals.map(({ removal }) => removal.run()));
-  while (removed() < count) await pause(10);
+  while (removed() < count) await waits.pause(10);
   for (const { removal } of removals) removal.stop();
   return (performance.now() - startedAt) / 1000;
 }
@@ -142,7 +142,7 @@ async function measureBeside(): Promise<Figure[]> {
   await runLoad({ ...load, seconds: warmUpSeconds });
   const alone = await runLoad({ ...load, seconds: measuredSeconds });
   // The slowest of the stretches in which the removal may run.
-  await pause(Math.max(0, endsAt - Date.now()) / 2);
+  await waits.pause(Math.max(0, endsAt - Date.now()) / 2);
   let slowest = alone;
   while (Date.now() < endsAt + begunAfterMs + 10_000) {
     const beside = await runLoad({ ...load, seconds: measuredSeconds });
