@@ -7,7 +7,7 @@ import type { Caller } from "../projects/auth.ts";
 import type { Permit } from "./admit/rate_limiter.ts";
 import type { PromptSize } from "./admit/quote.ts";
 import type { CallAttempt, CallTarget, FailedAttempt, PaidTarget } from "./attempt.ts";
-import type { Format } from "./format.ts";
+import type { Format, TextFormat } from "./format.ts";
 import type { ModelRequest } from "./model_request.ts";
 import type { HistorySize } from "./kept/kept_turns.ts";
 import type { CallCache } from "./receive/call_cache.ts";
@@ -96,4 +96,14 @@ export interface AdmittedCall extends InferenceCall {
   hasBegun: boolean;
   /** The store has been asked to charge or to release it, which happens once. */
   isEnding: boolean;
+}
+
+/** A call whose response is a text of a model. */
+export interface TextCall extends AdmittedCall {
+  format: TextFormat;
+}
+
+/** Narrows a call by the kind of its format. */
+export function isTextCall(call: AdmittedCall): call is TextCall {
+  return call.format.kind === "text";
 }

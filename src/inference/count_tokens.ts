@@ -14,7 +14,7 @@ import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import { modelNotFound, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import { withModel } from "./admit/call_targets.ts";
-import type { Format } from "./format.ts";
+import type { TextFormat } from "./format.ts";
 import type { ModelRequest } from "./model_request.ts";
 import { passedHeaders } from "./ask/forward.ts";
 import { coverageOf, toolCallsHeld } from "./admit/priced_call.ts";
@@ -27,10 +27,10 @@ import { callerDisconnectedEarly } from "./caller_left.ts";
 
 /** An endpoint of a format that counts the tokens of a request. It calls no model, and is free. */
 export interface CountEndpoint {
-  format: Format;
+  format: TextFormat;
   /** Below the upstream's base URL. */
   upstreamPath: string;
-  readRequest: Format["readRequest"];
+  readRequest: TextFormat["readRequest"];
   writeBody(request: ModelRequest): string;
   /** The count in an upstream's response; null where there is none. */
   readCount(body: JsonObject): number | null;
@@ -107,7 +107,8 @@ async function readAsked(
   if (!terms) throw modelNotFound(input.model);
   const covers = coverageOf(terms);
   const toolCallsMax = terms.maxToolCalls ?? toolCallsHeld;
-  const fitted = format.fitToPrice?.(input, { covers, allowed, toolCallsMax }).request ?? input;
+  const fitted = format.tools?.fitToPrice(input, { covers, allowed, toolCallsMax }).request ??
+    input;
   format.requirePriced(fitted, covers, allowed);
   return { input: fitted, terms, caller, request };
 }

@@ -52,7 +52,7 @@ export interface EventTranslator {
 export interface Bridge {
   /** The format that the upstream speaks. */
   readonly format: Pick<
-    Format,
+    TextFormat,
     "name" | "upstreamPath" | "maxTokensFields" | "upstreamHeaders" | "createScanner"
   >;
   /** The body for the upstream, as JSON text, with an output bound of `cap` tokens. */
@@ -62,19 +62,19 @@ export interface Bridge {
   createTranslator(options: BridgeOptions): EventTranslator;
 }
 
-/** What the responses of a format are made of, where that is no text for a model. */
-export interface MadeOf {
-  /** The unit that they can be priced by. */
-  unit: UnitPrice;
-  /** The class of tokens whose details a provider leaves out, or that we count ourselves. */
-  input?: TokenClass;
-  output?: TokenClass;
-  /** Types of bodies besides JSON: texts, and those that pass on as they arrive. */
-  types: { texts: readonly string[]; streamed: readonly string[] };
-  /** Our own count of the output tokens of a body whose upstream reports none. */
-  countOutput?(request: ModelRequest, body: PassedBody): number;
-  /** What a model wrote in a whole body, for the meter. */
-  textOf?(body: string, isJson: boolean): string;
+/** Kinds of bodies besides JSON. Events pass on as sound does. */
+export interface BodyTypes {
+  /** Types of texts. */
+  texts: readonly string[];
+  /** Types that pass on as they arrive. */
+  streamed: readonly string[];
+}
+
+/** The classes of tokens whose details a provider leaves out, or that we count ourselves. */
+export interface TokenClasses {
+  input: TokenClass;
+  /** Null where responses have no output tokens. */
+  output: TokenClass | null;
 }
 
 /** A body that has been passed on. */
@@ -84,25 +84,34 @@ export interface PassedBody {
   bytes: number;
 }
 
-/**
- * A wire format: everything about one kind of endpoint that the pipeline does not know. To add an
- * endpoint, implement this interface in a folder of `formats/` and add it to the route map.
- */
-export interface Format {
+/** Tools that run at the provider. */
+export interface ProviderTools {
+  /** Removes those that have no price, and bounds the calls of the others. */
+  fitToPrice(
+    request: ModelRequest,
+    options: { covers: PriceCoverage; allowed: readonly string[]; toolCallsMax: number },
+  ): FittedRequest;
+  /** Whether they may have the model read more than the request contains. */
+  readMore(request: ModelRequest): boolean;
+}
+
+/** What requests refer to by id, where an upstream keeps responses. */
+export interface KeptThings {
+  /** What the request refers to. The pipeline checks that it is the account's own. */
+  references(request: ModelRequest): readonly KeptReference[];
+  /** The input items of the request, in which its references are replaced already. */
+  inputItems(request: ModelRequest): readonly Json[];
+  /** The request with what it refers to in place of the references. */
+  withKept(request: ModelRequest, kept: KeptItems): ModelRequest;
+}
+
+/** What every wire format has: its requests, its errors, and what is read of any body. */
+export interface RequestFormat {
   readonly name: FormatName;
   /** The upstream's endpoint, below its base URL: `/chat/completions`. */
   readonly upstreamPath: string;
   /** What the id of a response of ours begins with. */
   readonly idPrefix: string;
-  /**
-   * Responses have no text: they pass on as they are, and a refused user gets 402. Of the rest of
-   * the interface, nothing that reads a response is used.
-   */
-  readonly isPassedOn?: true;
-  /** What responses are besides text, which decides their price. Of a format that passes on. */
-  readonly made?: MadeOf;
-  /** Bridges to formats that an upstream may speak in its place, the preferred one first. */
-  readonly bridges?: readonly Bridge[];
   /** The body of errors; absent: OpenAI's. */
   readonly errorBody?: WriteErrorBody;
   /** A header that clients read the request's id from, besides `x-request-id`; in lower case. */
@@ -117,6 +126,10 @@ export interface Format {
   readonly maxTokensFields: readonly MaxTokensField[];
   /** Requests are forms (multipart/form-data); texts of theirs become the body. */
   readonly readsForms?: true;
+  /** Absent: tools at the provider that have no price are refused. */
+  readonly tools?: ProviderTools;
+  /** Absent: requests refer to nothing. */
+  readonly kept?: KeptThings;
   /**
    * Validates a body. Throws 400 for a malformed one, and for fields that the policy refuses.
    */
@@ -126,22 +139,8 @@ export interface Format {
   ): ModelRequest;
   /** Throws 400 for what the request asks for and no price covers, unless it is in `allowed`. */
   requirePriced(request: ModelRequest, covers: PriceCoverage, allowed: readonly string[]): void;
-  /**
-   * Removes tools that run at the provider and have no price, and bounds the calls of the others.
-   * Absent: such tools are refused.
-   */
-  fitToPrice?(
-    request: ModelRequest,
-    options: { covers: PriceCoverage; allowed: readonly string[]; toolCallsMax: number },
-  ): FittedRequest;
-  /** What the request refers to by id. The pipeline checks that it is the account's own. */
-  referencesOf?(request: ModelRequest): readonly KeptReference[];
   /** The conversation that the request belongs to; absent or null where it belongs to none. */
   conversationOf?(request: ModelRequest): Conversation | null;
-  /** The input items of the request, in which its references are replaced already. */
-  inputItems?(request: ModelRequest): readonly Json[];
-  /** The request with what it refers to in place of the references. */
-  withKept?(request: ModelRequest, kept: KeptItems): ModelRequest;
   /** Parts of the prompt that are not text. */
   mediaParts(request: ModelRequest): Iterable<MediaPart>;
   /** Every text of the prompt that a model reads. */
@@ -150,10 +149,23 @@ export interface Format {
   templateTokens(request: ModelRequest): number;
   /** The most tokens that the provider adds to the prompt, which the body's bytes do not bound. */
   addedTokens?(request: ModelRequest): number;
-  /** Whether tools at the provider may have the model read more than the request contains. */
-  readsMoreByTools?(request: ModelRequest): boolean;
   /** The body for the upstream, as JSON text or a form, with an output bound of `cap` tokens. */
   writeBody(request: ModelRequest, cap: number, dialect: Dialect): string | FormBytes;
+  /** Reads a response, or an event, as text that is not parsed. */
+  createScanner(): ResponseScanner;
+  /** The error that an event is; null for other events. */
+  errorOf(event: EventSourceMessage, apiKey: Secret | null): ApiError | null;
+  /**
+   * A paywall message as the body of a response that used nothing: JSON text, or a whole stream.
+   */
+  writePaywall(paywall: PaywallMessage, request: ModelRequest, head: ResponseHead): string;
+}
+
+/** A format whose responses are texts of a model, which are parsed and written anew. */
+export interface TextFormat extends RequestFormat {
+  readonly kind: "text";
+  /** Bridges to formats that an upstream may speak in its place, the preferred one first. */
+  readonly bridges: readonly Bridge[];
   /** Reads a whole response. Throws 502 for one that is not valid. */
   readResponse(
     bytes: Uint8Array,
@@ -163,22 +175,37 @@ export interface Format {
   createAssembler(
     options: { request: ModelRequest; head: ResponseHead; apiKey: Secret | null },
   ): EventAssembler;
-  /** Reads a response, or an event, that is too large to be parsed. */
-  createScanner(): ResponseScanner;
-  /** The error that an event is; null for other events. */
-  errorOf(event: EventSourceMessage, apiKey: Secret | null): ApiError | null;
   createStream(options: StreamOptions): StreamTransform;
   /** `usage` for the caller: what was used, what the upstream `reported`, and the cost. */
   writeUsage(
     usage: TokenUsage,
     charged: { reported: LastReport | null; cost: string },
   ): JsonObject;
-  /**
-   * A paywall message as the body of a response that used nothing: JSON text, or a whole stream.
-   */
-  writePaywall(paywall: PaywallMessage, request: ModelRequest, head: ResponseHead): string;
   /** The frame that ends a stream after an error. */
   errorFrame(error: unknown): string;
   /** The frame that ends a stream. */
   readonly endFrame: string;
 }
+
+/**
+ * A format whose responses pass on as they are: numbers, images, sound, transcripts. A refused user
+ * gets 402, since a response has no text that could say it.
+ */
+export interface PassedFormat extends RequestFormat {
+  readonly kind: "passed";
+  /** The unit that responses can be priced by; null where tokens alone are. */
+  readonly unit: UnitPrice | null;
+  readonly classes: TokenClasses;
+  /** Null: bodies are JSON. */
+  readonly bodies: BodyTypes | null;
+  /** Our own count of the output tokens of a body whose upstream reports none. */
+  countOutput?(request: ModelRequest, body: PassedBody): number;
+  /** What a model wrote in a whole body, for the meter. */
+  textOf?(body: string, isJson: boolean): string;
+}
+
+/**
+ * A wire format: everything about one kind of endpoint that the pipeline does not know. To add an
+ * endpoint, implement this in a folder of `formats/` and add it to the route map.
+ */
+export type Format = TextFormat | PassedFormat;

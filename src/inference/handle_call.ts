@@ -7,11 +7,11 @@ import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
 import { userLimitsOf } from "../projects/user_limits.ts";
 import { type Admission, admitCall } from "./admit/admit.ts";
-import type { InferenceCall, ReadCall } from "./call.ts";
+import { type InferenceCall, isTextCall, type ReadCall } from "./call.ts";
 import type { Format } from "./format.ts";
 import { awaitPrevious, idempotencyMark, type StoredResponse } from "./receive/idempotency.ts";
 import { withRateHeaders } from "./admit/rate_limiter.ts";
-import { reasonOf, refuse, refuseRateError } from "./admit/refuse.ts";
+import { isToldByError, reasonOf, refuse, refuseRateError } from "./admit/refuse.ts";
 import { streamResponse } from "./respond/stream_response.ts";
 import { CallTelemetry } from "./telemetry.ts";
 import { wholeResponse } from "./respond/whole_response.ts";
@@ -84,11 +84,9 @@ function refusalByRates(
   { id, incoming, pathUser, caller, format }: StartedCall & { caller: Caller },
 ): Promise<never> | null {
   const { key, snapshot: { project } } = caller;
-  const { key: { requestsPerMinute, tokensPerMinute }, user: ofUser, users, reply } =
-    project.limits;
+  const { key: { requestsPerMinute, tokensPerMinute }, user: ofUser, users } = project.limits;
   const isLimited = requestsPerMinute ?? tokensPerMinute ?? ofUser.requestsPerMinute ?? users;
-  const isError = reply === "error" || format.isPassedOn;
-  if (!isError || isLimited === undefined) return null;
+  if (isLimited === undefined || !isToldByError(project, format)) return null;
   const user = userBeforeBody(caller, incoming.request, pathUser);
   if (user === null) return null;
   const { rateLimiter } = services;
@@ -152,7 +150,7 @@ async function respond(
     }
     case "admitted": {
       const { admitted } = admission;
-      const responding = read.input.stream
+      const responding = isTextCall(admitted) && read.input.stream
         ? streamResponse(services, admitted)
         : wholeResponse(services, admitted);
       try {

@@ -121,6 +121,39 @@ Deno.test("embeddings: a repeated request under its key is answered from the sto
   assert.equal((await usageOf(world)).length, 1);
 });
 
+const notEmbeddings: [string, () => Response, number, string][] = [
+  [
+    "no such endpoint",
+    () => new Response("Not Found", { status: 404 }),
+    404,
+    "endpoint_not_served",
+  ],
+  [
+    "a stream",
+    () => new Response("data: {}\n\n", { headers: { "content-type": "text/event-stream" } }),
+    502,
+    "upstream_error",
+  ],
+  ["a stream without its type", () => new Response("data: {}\n\n"), 502, "upstream_error"],
+  [
+    "a page",
+    () => new Response("<html>", { headers: { "content-type": "text/html" } }),
+    502,
+    "upstream_error",
+  ],
+  ["a broken object", () => new Response('{"data":'), 502, "upstream_error"],
+];
+for (const [what, reply, status, code] of notEmbeddings) {
+  Deno.test(`embeddings: ${what} of an upstream is ${status} ${code}, and free`, async () => {
+    using world = await paidWorld();
+    world.upstream.once(reply);
+    const response = await embed(world);
+    assert.deepEqual([response.status, (await response.json()).error.code], [status, code]);
+    assert.equal((await usageOf(world)).length, 0);
+    assert.equal((await world.balance("ada")).held, "0");
+  });
+}
+
 Deno.test("embeddings: large responses pass as they arrive, and are charged by their usage", async () => {
   using world = await paidWorld({ env: { UPSTREAM_BODY_BYTES_MAX: "10000" } });
   const data = [{ object: "embedding", index: 0, embedding: "A".repeat(300_000) }];

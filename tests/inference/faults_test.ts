@@ -165,7 +165,7 @@ const kinds: Record<string, Kind> = {
     body: { model: "test-model", input: "Hi", user: "ada" },
     answer: () => completion(),
     project: speaking("chat"),
-    steps: [[responsesToChat, "translateWhole"], [responsesFormat, "inputItems"]],
+    steps: [[responsesToChat, "translateWhole"], [responsesFormat.kept ?? {}, "inputItems"]],
   },
   "a message": {
     path: "/v1/messages",
@@ -200,7 +200,7 @@ const kinds: Record<string, Kind> = {
     path: "/v1/audio/speech",
     body: { model: "a-voice", input: "Hi", voice: "v", user: "ada" },
     answer: sound,
-    steps: [[speechFormat.made ?? {}, "countOutput"], ...settled],
+    steps: [[speechFormat, "countOutput"], ...settled],
   },
 };
 

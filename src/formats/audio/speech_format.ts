@@ -1,4 +1,4 @@
-import type { Format, PassedBody } from "../../inference/format.ts";
+import type { PassedBody, PassedFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import { bytesPerSecond } from "../../pricing/media_length.ts";
 import { requirePricedFields } from "../openai/fields.ts";
@@ -15,17 +15,15 @@ const tokensPerCharacter = 2;
  * OpenAI's speech: https://platform.openai.com/docs/api-reference/audio/createSpeech. The sound
  * passes on as it arrives.
  */
-export const speechFormat: Format = {
+export const speechFormat: PassedFormat = {
   ...passedOnFormat,
   name: "speech",
   upstreamPath: "/audio/speech",
   idPrefix: "speech-",
-  made: {
-    unit: "characters",
-    output: "audioOutput",
-    types: { texts: [], streamed: ["audio/", "application/octet-stream", "application/ogg"] },
-    countOutput,
-  },
+  unit: "characters",
+  classes: { input: "uncachedInput", output: "audioOutput" },
+  bodies: { texts: [], streamed: ["audio/", "application/octet-stream", "application/ogg"] },
+  countOutput,
   readRequest: readSpeechRequest,
   requirePriced(request, covers, allowed) {
     // How fast a voice speaks is no service tier.

@@ -1,6 +1,6 @@
 import { writeForm } from "../../base/form_body.ts";
 import { isObject } from "../../base/json.ts";
-import type { Format } from "../../inference/format.ts";
+import type { PassedFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import { requirePricedFields } from "../openai/fields.ts";
 import { passedOnFormat, requireMadePriced } from "../openai/passed_on.ts";
@@ -12,21 +12,16 @@ import { readTranscriptionRequest } from "./transcription_request.ts";
  * OpenAI's transcripts: https://platform.openai.com/docs/api-reference/audio/createTranscription.
  * The form is written anew for the upstream, and its response passes on as it is.
  */
-export const transcriptionsFormat: Format = {
+export const transcriptionsFormat: PassedFormat = {
   ...passedOnFormat,
   name: "transcriptions",
   upstreamPath: "/audio/transcriptions",
   idPrefix: "transcript-",
   readsForms: true,
-  made: {
-    unit: "audioMinutes",
-    input: "audioInput",
-    types: {
-      texts: ["text/plain", "text/vtt", "text/srt", "application/x-subrip"],
-      streamed: [],
-    },
-    textOf,
-  },
+  unit: "audioMinutes",
+  classes: { input: "audioInput", output: "output" },
+  bodies: { texts: ["text/plain", "text/vtt", "text/srt", "application/x-subrip"], streamed: [] },
+  textOf,
   readRequest: readTranscriptionRequest,
   requirePriced(request, covers, allowed) {
     requirePricedFields(request, covers, allowed);
@@ -41,7 +36,7 @@ export const transcriptionsFormat: Format = {
 };
 
 /** The same into English: https://platform.openai.com/docs/api-reference/audio/createTranslation */
-export const translationsFormat: Format = {
+export const translationsFormat: PassedFormat = {
   ...transcriptionsFormat,
   upstreamPath: "/audio/translations",
   idPrefix: "translation-",

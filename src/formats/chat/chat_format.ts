@@ -1,4 +1,4 @@
-import type { Format } from "../../inference/format.ts";
+import type { TextFormat } from "../../inference/format.ts";
 import { openAiUsage } from "../openai/usage.ts";
 import { errorFrame, sseDone } from "../openai/sse.ts";
 import { requirePricedFields } from "../openai/fields.ts";
@@ -16,7 +16,8 @@ import { conversationIn } from "../../inference/kept/conversations.ts";
 import { writeUpstreamBody } from "./upstream_body.ts";
 
 /** OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat */
-export const chatFormat: Format = {
+export const chatFormat: TextFormat = {
+  kind: "text",
   ...chatUpstream,
   passedHeaders: ["openai-beta"],
   idPrefix: "chatcmpl-",

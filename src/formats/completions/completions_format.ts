@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
-import type { Format } from "../../inference/format.ts";
+import type { TextFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
@@ -18,11 +18,13 @@ import {
 } from "./request.ts";
 
 /** OpenAI's legacy completions: https://platform.openai.com/docs/api-reference/completions */
-export const completionsFormat: Format = {
+export const completionsFormat: TextFormat = {
+  kind: "text",
   name: "completions",
   upstreamPath: "/completions",
   passedHeaders: ["openai-beta"],
   idPrefix: "cmpl-",
+  bridges: [],
   maxTokensFields: ["max_tokens"],
   readRequest: readCompletionRequest,
   requirePriced: requirePricedFields,

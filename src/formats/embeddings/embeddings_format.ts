@@ -1,4 +1,4 @@
-import type { Format } from "../../inference/format.ts";
+import type { PassedFormat } from "../../inference/format.ts";
 import type { ResponseScanner } from "../../inference/upstream_response.ts";
 import { isObject } from "../../base/json.ts";
 import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
@@ -10,11 +10,14 @@ import { inputsOf, readEmbeddingRequest } from "./request.ts";
  * OpenAI's embeddings: https://platform.openai.com/docs/api-reference/embeddings. The response
  * passes on as it is: only its usage is read.
  */
-export const embeddingsFormat: Format = {
+export const embeddingsFormat: PassedFormat = {
   ...passedOnFormat,
   name: "embeddings",
   upstreamPath: "/embeddings",
   idPrefix: "emb-",
+  unit: null,
+  classes: { input: "uncachedInput", output: null },
+  bodies: null,
   readRequest: readEmbeddingRequest,
   requirePriced: requirePricedFields,
   *promptTexts({ body }) {

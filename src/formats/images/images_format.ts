@@ -1,4 +1,4 @@
-import type { Format } from "../../inference/format.ts";
+import type { PassedFormat } from "../../inference/format.ts";
 import { imagePriceName } from "../../pricing/units.ts";
 import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
 import { passedOnFormat, requireMadePriced, unpricedValue } from "../openai/passed_on.ts";
@@ -9,17 +9,15 @@ import { readImageRequest } from "./request.ts";
  * OpenAI's images: https://platform.openai.com/docs/api-reference/images/create. The response
  * passes on as it is: its images are counted, and its usage is read.
  */
-export const imagesFormat: Format = {
+export const imagesFormat: PassedFormat = {
   ...passedOnFormat,
   name: "images",
   upstreamPath: "/images/generations",
   idPrefix: "img-",
-  made: {
-    unit: "images",
-    output: "imageOutput",
-    types: { texts: [], streamed: [] },
-    countOutput: ({ outputTokens = 0 }) => outputTokens,
-  },
+  unit: "images",
+  classes: { input: "uncachedInput", output: "imageOutput" },
+  bodies: { texts: [], streamed: [] },
+  countOutput: ({ outputTokens = 0 }) => outputTokens,
   readRequest: readImageRequest,
   requirePriced(request, covers, allowed) {
     requirePricedFields(request, covers, allowed);

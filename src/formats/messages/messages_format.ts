@@ -1,4 +1,4 @@
-import type { Format } from "../../inference/format.ts";
+import type { TextFormat } from "../../inference/format.ts";
 import { messagesToChat } from "../bridges/messages_to_chat/bridge.ts";
 import { messagesUpstream } from "../bridges/messages_upstream.ts";
 import { conversationIn } from "../../inference/kept/conversations.ts";
@@ -22,7 +22,8 @@ import { writeMessagesBody } from "./upstream_body.ts";
 import { messageUsage } from "./usage.ts";
 
 /** Anthropic's messages: https://platform.claude.com/docs/en/api/messages */
-export const messagesFormat: Format = {
+export const messagesFormat: TextFormat = {
+  kind: "text",
   ...messagesUpstream,
   bridges: [messagesToChat],
   idPrefix: "msg_",
@@ -31,14 +32,16 @@ export const messagesFormat: Format = {
   errorBody: messagesErrorBody,
   requestIdHeader: "request-id",
   readRequest: readMessagesRequest,
-  fitToPrice: fitToolsToPrice,
+  tools: {
+    fitToPrice: fitToolsToPrice,
+    readMore: ({ extras }) => extras.hostedTools.length > 0,
+  },
   requirePriced: requirePricedMessage,
   conversationOf: ({ body: { system, messages } }) => conversationIn({ system, messages }),
   mediaParts: messageMediaParts,
   promptTexts: messagePromptTexts,
   templateTokens: messageTemplateTokens,
   addedTokens,
-  readsMoreByTools: ({ extras }) => extras.hostedTools.length > 0,
   writeBody: writeMessagesBody,
   readResponse: readMessage,
   createAssembler: (options) => new MessageAssembler(options),

@@ -1,34 +1,23 @@
 import { badRequest } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json.ts";
-import type { Format, MadeOf } from "../../inference/format.ts";
+import type { PassedFormat } from "../../inference/format.ts";
 import type { ModelRequest, PriceCoverage } from "../../inference/model_request.ts";
 import type { PaywallMessage } from "../../inference/upstream_response.ts";
+import type { UnitPrice } from "../../pricing/units.ts";
 import type { PriceField } from "../../base/token_classes.ts";
-import { invalidUpstreamResponse, pricedOtherwise } from "../../upstreams/errors.ts";
+import { pricedOtherwise } from "../../upstreams/errors.ts";
 import { readExtras } from "./extras.ts";
-import { errorFrame, sseDone } from "./sse.ts";
 import { errorOfEvent } from "./stream_error.ts";
-import { openAiUsage } from "./usage.ts";
 
 /** What formats have in common whose responses pass on as they are. */
 export const passedOnFormat = {
+  kind: "passed",
   passedHeaders: ["openai-beta"],
   maxTokensFields: [],
-  isPassedOn: true,
   mediaParts: () => [],
   errorOf: errorOfEvent,
-  writeUsage: openAiUsage,
   writePaywall: writeMustPay,
-  errorFrame,
-  endFrame: sseDone,
-  readResponse: notRead,
-  createAssembler: notRead,
-  createStream: notRead,
-} as const satisfies Partial<Format>;
-
-function notRead(): never {
-  throw invalidUpstreamResponse("a stream in place of a body that passes on");
-}
+} as const satisfies Partial<PassedFormat>;
 
 /** An error that says how to pay: the response has no text that could say it. */
 function writeMustPay({ message, paywall: { reason } }: PaywallMessage): string {
@@ -67,7 +56,7 @@ export function passedOnRequest(
 export function requireMadePriced(
   { model }: ModelRequest,
   covers: PriceCoverage,
-  { unit, tokens }: { unit: MadeOf["unit"]; tokens: PriceField },
+  { unit, tokens }: { unit: UnitPrice; tokens: PriceField },
 ): void {
   const isPriced = (covers.units?.[unit] ?? null) !== null || covers.field(tokens) ||
     covers.isListed;

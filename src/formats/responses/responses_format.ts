@@ -1,5 +1,5 @@
 import type { Json } from "../../base/json.ts";
-import type { Format } from "../../inference/format.ts";
+import type { TextFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { responsesToChat } from "../bridges/responses_to_chat/bridge.ts";
@@ -19,7 +19,8 @@ import { ResponseStreamTransform } from "./stream_transform.ts";
 import { responsesUsage } from "./usage.ts";
 
 /** OpenAI's responses: https://platform.openai.com/docs/api-reference/responses */
-export const responsesFormat: Format = {
+export const responsesFormat: TextFormat = {
+  kind: "text",
   name: "responses",
   upstreamPath: "/responses",
   bridges: [responsesToChat],
@@ -28,13 +29,13 @@ export const responsesFormat: Format = {
   maxTokensFields: ["max_output_tokens"],
   readRequest: readResponsesRequest,
   requirePriced: requirePricedResponse,
-  fitToPrice: fitTools,
-  referencesOf: referencesIn,
+  tools: {
+    fitToPrice: fitTools,
+    readMore: ({ extras }) => extras.hostedTools.length > 0,
+  },
+  kept: { references: referencesIn, inputItems: itemsOfInput, withKept: withKeptItems },
   conversationOf: ({ body: { prompt_cache_key: name, instructions: system, input } }) =>
     conversationIn({ name, system, messages: typeof input === "string" ? asTurn(input) : input }),
-  inputItems: itemsOfInput,
-  withKept: withKeptItems,
-  readsMoreByTools: ({ extras }) => extras.hostedTools.length > 0,
   mediaParts: responsesMediaParts,
   promptTexts: responsesPromptTexts,
   templateTokens: responsesTemplateTokens,

@@ -9,7 +9,7 @@ import type { ModelRoute } from "../../projects/upstream_schema.ts";
 import { keyText } from "../../store/batch.ts";
 import type { CallTarget } from "../attempt.ts";
 import type { InferenceCall } from "../call.ts";
-import type { Format } from "../format.ts";
+import type { Format, ProviderTools } from "../format.ts";
 import type { FittedRequest, ModelRequest } from "../model_request.ts";
 import { speaks } from "../ask/forward.ts";
 import { coverageOf, pricedCall, toolCallsHeld } from "./priced_call.ts";
@@ -69,7 +69,8 @@ function prepare(
 ): CallTarget {
   const { upstream, model } = target;
   if (!speaks(upstream, format)) throw endpointNotServed(format.upstreamPath);
-  if (!format.made && pricesOnlyUnits(terms.price)) throw pricedOtherwise(asked.model);
+  const hasUnit = format.kind === "passed" && format.unit !== null;
+  if (!hasUnit && pricesOnlyUnits(terms.price)) throw pricedOtherwise(asked.model);
   const covers = coverageOf(terms);
   const { request, removedTools } = fitToPrice(format, withModel(asked, model), {
     covers,
@@ -163,7 +164,7 @@ export function withModel<R extends { model: string | null; body: JsonObject }>(
 function fitToPrice(
   format: Format,
   input: ModelRequest,
-  options: Parameters<NonNullable<Format["fitToPrice"]>>[1],
+  options: Parameters<ProviderTools["fitToPrice"]>[1],
 ): FittedRequest {
-  return format.fitToPrice?.(input, options) ?? { request: input, removedTools: [] };
+  return format.tools?.fitToPrice(input, options) ?? { request: input, removedTools: [] };
 }

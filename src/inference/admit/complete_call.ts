@@ -39,7 +39,7 @@ export async function findTargetsOf(
   const { route, targets: found } = await findTargets(project, model);
   const priced = pricedTargets(services, read, found);
   if (priced.length === 0) await refuseUnpriced(services, read, { route, targets: found });
-  const references = read.format.referencesOf?.(input) ?? [];
+  const references = read.format.kept?.references(input) ?? [];
   const whose = { project, user };
   const { hiddenTokens, turns, upstream } = await resolveReferences(deps, whose, references);
   const targets = prepareTargets(services, read, withUpstream(priced, upstream));
@@ -103,7 +103,7 @@ async function addTurns(
   const { bodies, request, format, input, caller: { key, snapshot: { project } } } = call;
   const reserve = (bytes: number) => bodies.add(request, key.id, bytes);
   const { size, ...kept } = await loadTurns({ kv, texts, projectId: project.id, reserve }, turns);
-  call.input = format.withKept?.(input, kept) ?? input;
+  call.input = format.kept?.withKept(input, kept) ?? input;
   call.history = size && { ...size, tokens: turns.size?.tokens ?? 0 };
 }
 

@@ -48,7 +48,7 @@ export function boundMedia(
       media.tokens += own ?? mediaTokens(value, request.model, context);
     }
   }
-  if (format.readsMoreByTools?.(request)) media.unknown = contextWindow;
+  if (format.tools?.readMore(request)) media.unknown = contextWindow;
   media.tokens += Math.min(filled, contextWindow) + (request.fileTokens ?? 0);
   return media;
 }

@@ -11,9 +11,11 @@ import type { RateLimitState } from "../../ledger/hold.ts";
 
 import type { BalanceView } from "../../ledger/view.ts";
 import { messageFor } from "../../paywall/messages.ts";
+import type { Project } from "../../projects/schema.ts";
 import { userLimitsOf } from "../../projects/user_limits.ts";
 import { countRefusalHourly } from "../../summaries/hourly_counters.ts";
 import type { RefusableCall } from "../call.ts";
+import type { Format } from "../format.ts";
 import {
   callBlockedEvent,
   callPaywalledEvent,
@@ -92,14 +94,18 @@ async function refuseConcurrency(
   throw error;
 }
 
+/** Whether a call beyond a rate limit is told by an error, and not by a text. */
+export function isToldByError({ limits }: Project, { kind }: Format): boolean {
+  return limits.reply === "error" || kind === "passed";
+}
+
 async function refuseRate(
   services: InferenceServices,
   call: RefusableCall,
   { exceeded, available, rateLimits }: RateRefusal,
 ): Promise<Response> {
   const { project } = call.caller.snapshot;
-  const isError = project.limits.reply === "error" || call.format.isPassedOn;
-  if (isError) return await refuseRateError(services, call, exceeded);
+  if (isToldByError(project, call.format)) return await refuseRateError(services, call, exceeded);
   await reportRate(services, call, { exceeded, isError: false });
   const { url } = await linkFor(services, call, "insufficient_funds");
   const message = messageFor(project, "rate_limit", {
@@ -213,7 +219,7 @@ function paywallResponse(
   const type: HeaderList = input.stream
     ? streamHeaders
     : { ...corsHeaders, "content-type": "application/json" };
-  const status = format.isPassedOn ? 402 : 200;
+  const status = format.kind === "passed" ? 402 : 200;
   return textResponse(status, format.writePaywall(refusal, input, responseHead(call)), {
     ...type,
     "x-request-id": requestId,

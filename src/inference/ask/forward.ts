@@ -5,7 +5,7 @@ import { callUpstream } from "../../upstreams/client.ts";
 import { endpointNotServed } from "../../upstreams/errors.ts";
 import type { Upstream } from "../../upstreams/upstreams.ts";
 import type { AdmittedCall } from "../call.ts";
-import type { Bridge, Format } from "../format.ts";
+import type { Bridge, Format, PassedFormat } from "../format.ts";
 import type { ModelRequest } from "../model_request.ts";
 import { keepsTurns } from "../kept/kept_responses.ts";
 
@@ -21,7 +21,7 @@ export interface Forwarded extends UpstreamResponse {
 export async function forward(call: AdmittedCall): Promise<Forwarded> {
   const { attempt, format, id, request } = call;
   const { meter, target: { input, upstream, quote: { cap } } } = attempt;
-  const { bridges = [] } = format;
+  const bridges = bridgesOf(format);
   const bridgeTo = (name: string) => bridges.find((bridge) => bridge.format.name === name) ?? null;
   const formatOf = (name: string) => bridgeTo(name)?.format ?? format;
   const sent = withoutFields(input, upstream.fields.refused);
@@ -34,8 +34,7 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
     countPrompt: (most) => meter.countPrompt(most),
     writeBody: (dialect) => (bridgeTo(dialect.format) ?? format).writeBody(sent, cap, dialect),
     id,
-    accept: format.made && "*/*",
-    unserved: format.made && (() => endpointNotServed(format.upstreamPath)),
+    ...(format.kind === "passed" ? asPassed(format) : {}),
     headers: (dialect) => ({
       ...formatOf(dialect.format).upstreamHeaders?.(upstream.apiKey),
       ...(dialect.format === format.name ? passedHeaders(format, request) : {}),
@@ -46,7 +45,7 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
   meter.isAnswered = true;
   const bridge = bridgeTo(dialect.format);
   attempt.isBridged = bridge !== null;
-  if (bridge && format.inputItems && !keepsTurns(call.caller.snapshot.project)) {
+  if (bridge && format.kept && !keepsTurns(call.caller.snapshot.project)) {
     attempt.target = { ...attempt.target, input: notStored(attempt.target.input) };
   }
   return { ...response, bridge };
@@ -63,13 +62,24 @@ export function speaks({ formats }: Pick<Upstream, "formats">, format: Format): 
   return !formats || !isSettable || targetsOf(format).some((one) => formats.includes(one.format));
 }
 
-const targetsOf = memoizeByObject(({ name, maxTokensFields, bridges = [] }: Format) => {
-  const bridged = bridges.map(({ format }) => format);
-  return [{ name, maxTokensFields }, ...bridged].map((target) => ({
+const targetsOf = memoizeByObject((format: Format) =>
+  [format, ...bridgesOf(format).map((bridge) => bridge.format)].map((target) => ({
     format: target.name,
     maxTokensFields: target.maxTokensFields,
-  }));
-});
+  }))
+);
+
+function bridgesOf(format: Format): readonly Bridge[] {
+  return format.kind === "text" ? format.bridges : [];
+}
+
+/** What an upstream is told of, and asked for, where its response passes on as it is. */
+function asPassed({ bodies, upstreamPath }: PassedFormat) {
+  return {
+    accept: bodies ? "*/*" : undefined,
+    unserved: () => endpointNotServed(upstreamPath),
+  };
+}
 
 /** The request without fields that its upstream refuses. */
 function withoutFields(request: ModelRequest, refused: readonly string[] = []): ModelRequest {

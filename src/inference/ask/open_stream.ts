@@ -1,6 +1,6 @@
 import { keepAliveMs } from "../../base/limits.ts";
 import { askTargets, mayReroute, startTimers } from "./ask_targets.ts";
-import type { AdmittedCall } from "../call.ts";
+import type { AdmittedCall, TextCall } from "../call.ts";
 import {
   createEventReader,
   type EventReader,
@@ -32,7 +32,7 @@ const rerouteWaitMs = 25_000;
  */
 export async function openStream(
   services: InferenceServices,
-  call: AdmittedCall,
+  call: TextCall,
 ): Promise<EventReader> {
   const statusWait = new TimedWait<EventReader>(services.deps.clock);
   const opening = connect(services, call);
@@ -90,7 +90,7 @@ function openWithKeepAlive(
 /**
  * Connects, and waits for the first event: an error without anything before it is still a status.
  */
-async function connect(services: InferenceServices, call: AdmittedCall): Promise<EventReader> {
+async function connect(services: InferenceServices, call: TextCall): Promise<EventReader> {
   const { request } = call;
   if (request.signal.aborted) throw callerDisconnectedEarly;
   // For small requests this signal also reports a disconnect, and sooner.
@@ -107,7 +107,7 @@ async function connect(services: InferenceServices, call: AdmittedCall): Promise
   }
 }
 
-async function openReader(services: InferenceServices, call: AdmittedCall): Promise<EventReader> {
+async function openReader(services: InferenceServices, call: TextCall): Promise<EventReader> {
   const { telemetry, cache, attempt: { meter, target } } = call;
   const { upstream: { name: upstream } } = target;
   if (cache?.hit) {
@@ -157,7 +157,7 @@ const passedOnChars = 1024 * 1024;
  */
 async function readerOf(
   services: InferenceServices,
-  call: AdmittedCall,
+  call: TextCall,
   response: Forwarded,
 ): Promise<EventReader> {
   const { deps: { clock, config: { upstreamIdleMs: idleMs, upstreamEventBytesMax } } } = services;
@@ -183,7 +183,8 @@ async function readerOf(
   const { start, body } = await peekBody(response.body, signal);
   if (isEvents.test(start)) return asReader(body);
   try {
-    const { complete, large } = await readWhole(services, call, { ...response, body, memory });
+    const whole = { ...response, format: call.format, body, memory };
+    const { complete, large } = await readWhole(services, call, whole);
     if (complete) return eventsReader(complete.events());
     await scanLarge(call, large, bridge?.format);
     throw beyondOurBounds("a body in place of a stream, which is too large to be read");

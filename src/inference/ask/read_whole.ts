@@ -19,7 +19,7 @@ import {
 } from "../../upstreams/errors.ts";
 import type { AdmittedCall } from "../call.ts";
 import { BodyScan, type Scannable } from "../meter/body_scan.ts";
-import type { Bridge } from "../format.ts";
+import type { PassedFormat, TextFormat } from "../format.ts";
 import type { CompleteResponse, EventAssembler } from "../upstream_response.ts";
 import type { Forwarded } from "./forward.ts";
 import type { InferenceServices } from "../services.ts";
@@ -36,10 +36,16 @@ const closingBrace = 0x7d;
 /** What an event of a few letters takes beside them, in characters. */
 const eventFrameChars = 256;
 
-/** A response that is too large to be parsed: its start, and what is left of its body. */
-export interface LargeBody {
+/** The start of a body, and what is left of it. */
+export interface OpenBody {
   start: Uint8Array;
   rest: UpstreamBody | null;
+}
+
+/** A response that passes on as it is. */
+export interface LargeBody extends OpenBody {
+  /** The format whose responses all pass on; null for a text that is too large to be parsed. */
+  format: PassedFormat | null;
   /** Its content type, where that is not JSON. */
   type?: string;
   /** What it is, if not JSON. Only JSON and events are read for what they report. */
@@ -51,6 +57,12 @@ export type WholeBody =
   | { complete: CompleteResponse; large?: never }
   | { complete: null; large: LargeBody };
 
+/** A response that is to be read whole, and the format that reads it. */
+interface WholeToRead extends Pick<Forwarded, "body" | "bridge"> {
+  format: TextFormat;
+  memory: MemoryShare;
+}
+
 /**
  * Reads a whole response, also from a server that sends events to a caller who did not ask for
  * them. One that is too large or nested too deep is not parsed. Throws 502 for what is not a
@@ -59,14 +71,12 @@ export type WholeBody =
 export async function readWhole(
   { deps }: InferenceServices,
   call: AdmittedCall,
-  { header, body, bridge, memory }: Pick<Forwarded, "header" | "body" | "bridge"> & {
-    memory: MemoryShare;
-  },
+  { header, format, body, bridge, memory }: WholeToRead & Pick<Forwarded, "header">,
 ): Promise<WholeBody> {
-  const { format, attempt: { target, meter, controller: { signal } } } = call;
+  const { attempt: { target, meter, controller: { signal } } } = call;
   const { input, upstream: { apiKey } } = target;
   if (/^text\/event-stream/i.test(header("content-type") ?? "")) {
-    return { complete: await readAsEvents(deps, call, { body, bridge, memory }) };
+    return { complete: await readAsEvents(deps, call, { format, body, bridge, memory }) };
   }
   const bytesMax = deps.config.upstreamBodyBytesMax;
   const { bytes, isWhole } = await readBodyStart(body, {
@@ -77,15 +87,14 @@ export async function readWhole(
   });
   if (isEvents.test(decodeUtf8(bytes.subarray(0, 64)) ?? "")) {
     const again = startingWithBytes(bytes, isWhole ? null : body);
-    return { complete: await readAsEvents(deps, call, { body: again, bridge, memory }) };
+    return { complete: await readAsEvents(deps, call, { format, body: again, bridge, memory }) };
   }
   if (!isWhole) {
     const large = requireObject({ start: bytes, rest: body });
-    if (!bridge) return { complete: null, large };
+    if (!bridge) return { complete: null, large: { ...large, format: null } };
     await scanLarge(call, large, bridge.format);
     throw beyondOurBounds("a body that is too large to be translated");
   }
-  if (format.isPassedOn) return { complete: null, large: requireObject(passedOn(bytes, apiKey)) };
   const options = { request: input, head: responseHead(call), apiKey };
   try {
     const own = bridge ? bridge.translateWhole(bytes, options) : bytes;
@@ -93,7 +102,10 @@ export async function readWhole(
   } catch (error) {
     if (isOurFault(error)) scanUsage(call, bytes);
     if (bridge || !isOurBound(error)) throw error;
-    return { complete: null, large: requireObject({ start: bytes, rest: null }) };
+    return {
+      complete: null,
+      large: { ...requireObject({ start: bytes, rest: null }), format: null },
+    };
   }
 }
 
@@ -101,7 +113,7 @@ export async function readWhole(
  * A response that is never parsed. Throws 502 for an error with status 200, and for a body that has
  * no end.
  */
-export function passedOn(bytes: Uint8Array, apiKey: Secret | null): LargeBody {
+export function passedOn(bytes: Uint8Array, apiKey: Secret | null): OpenBody {
   const text = decodeUtf8(bytes.subarray(0, errorBytesMax)) ?? "";
   if (/^\ufeff?\s*\{\s*"(error|object":\s*"error)"/.test(text)) {
     throw errorInBody(redactKey(text, apiKey)) ??
@@ -113,7 +125,7 @@ export function passedOn(bytes: Uint8Array, apiKey: Secret | null): LargeBody {
 }
 
 /** Throws 502 for a body that does not begin as a JSON object does, such as a page. */
-export function requireObject(large: LargeBody): LargeBody {
+export function requireObject(large: OpenBody): OpenBody {
   if (/^\ufeff?\s*\{/.test(new TextDecoder().decode(large.start.subarray(0, 1_024)))) return large;
   large.rest?.cancel();
   throw invalidUpstreamResponse("a large body that is not a JSON object");
@@ -129,7 +141,7 @@ function scanUsage(call: AdmittedCall, start: Uint8Array, spoken?: Scannable): v
 /** Reads a large body to its end for its usage, and keeps nothing else of it. */
 export async function scanLarge(
   call: AdmittedCall,
-  { start, rest }: LargeBody,
+  { start, rest }: OpenBody,
   spoken?: Scannable,
 ): Promise<void> {
   const scan = new BodyScan(call, spoken);
@@ -146,13 +158,9 @@ export async function scanLarge(
 async function readAsEvents(
   { clock, config }: InferenceServices["deps"],
   call: AdmittedCall,
-  { body, bridge, memory }: {
-    body: UpstreamBody;
-    bridge: Bridge | null;
-    memory: MemoryShare;
-  },
+  { format, body, bridge, memory }: WholeToRead,
 ): Promise<CompleteResponse> {
-  const { format, attempt: { target, meter, controller: { signal } } } = call;
+  const { attempt: { target, meter, controller: { signal } } } = call;
   const { input, upstream: { apiKey } } = target;
   const { upstreamIdleMs: idleMs, upstreamEventBytesMax: eventCharsMax } = config;
   const options = { request: input, head: responseHead(call), apiKey };

@@ -22,10 +22,10 @@ export function keepResponse(
 function turnOf(
   { attempt: { isBridged }, format, input, previousResponse, history }: AdmittedCall,
 ): RequestTurn | null {
-  if (!isBridged || !format.inputItems) return null;
+  if (!isBridged || !format.kept) return null;
   return {
     previous: previousResponse,
-    input: format.inputItems(input).slice(history?.items ?? 0),
+    input: format.kept.inputItems(input).slice(history?.items ?? 0),
     history,
     leastTokens: (items) =>
       leastTokensNow(format.promptTexts({ ...input, body: { input: [...items] } })),

@@ -15,18 +15,16 @@ export function createMeter(
   { format, prompt }: Pick<AdmittedCall, "format" | "prompt">,
   { input, terms, media, quote }: PaidTarget,
 ): UsageMeter {
-  const { made } = format;
   const output = quote.cap * input.choices;
   return new UsageMeter({
-    hasOutput: !format.isPassedOn || made !== undefined,
     countsTokens: !pricesOnlyUnits(terms.price),
-    classes: made,
+    classes: format.kind === "passed" ? format.classes : undefined,
     choices: input.choices,
     bounds: usageBounds({
       prompt: prompt.bound + (prompt.unknown ?? 0),
       output,
       contextWindow: hasMedia(media) ? terms.contextWindow ?? contextWindowDefault : 0,
-      readsMoreByTools: format.readsMoreByTools?.(input) ?? false,
+      readsMoreByTools: format.tools?.readMore(input) ?? false,
       ...(input.fileMost ? { file: input.fileMost } : {}),
     }),
     heldOutput: output,

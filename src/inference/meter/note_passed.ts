@@ -1,3 +1,4 @@
+import type { LargeBody } from "../ask/read_whole.ts";
 import type { AdmittedCall } from "../call.ts";
 import type { PassedBody } from "../format.ts";
 import { BodyScan } from "./body_scan.ts";
@@ -5,19 +6,24 @@ import { BodyScan } from "./body_scan.ts";
 /** Notes what a whole body that is passed on has used, and returns its text. */
 export function notePassed(
   call: AdmittedCall,
-  { bytes, isText }: { bytes: Uint8Array; isText: boolean },
+  { start: bytes, format, kind }: Pick<LargeBody, "start" | "format" | "kind">,
 ): string {
-  const { attempt: { meter }, format, telemetry } = call;
+  const { attempt: { meter }, telemetry } = call;
   telemetry.begin("meter");
   const body = new TextDecoder().decode(bytes);
-  const text = format.made?.textOf?.(body, !isText);
+  const isText = kind === "text";
+  const text = format?.textOf?.(body, !isText);
   if (text !== undefined) meter.addText(text);
   if (!isText) {
     const scan = new BodyScan(call);
     scan.push(bytes);
     scan.end();
   }
-  noteMade(call, { start: bytes, bytes: bytes.length, isCounted: text !== undefined });
+  noteUncounted(call, format, {
+    start: bytes,
+    bytes: bytes.length,
+    isCounted: text !== undefined,
+  });
   return body;
 }
 
@@ -25,16 +31,16 @@ export function notePassed(
  * Notes what a body that has been passed on is charged by, where its upstream reports no tokens:
  * our own count of images and sound, else all that was held. `isCounted`: its text has been added.
  */
-export function noteMade(
-  { attempt: { meter }, format, input }: AdmittedCall,
+export function noteUncounted(
+  { attempt: { meter }, input }: AdmittedCall,
+  format: LargeBody["format"],
   { isCounted = false, ...body }: PassedBody & { isCounted?: boolean },
 ): void {
   // A text that was too large to be parsed.
-  if (!format.isPassedOn) return meter.noteUnreadOutput();
+  if (!format) return meter.noteUnreadOutput();
   // A response that says it has no image has produced nothing.
   meter.producedOutput = meter.units.images?.count !== 0;
-  const { made } = format;
-  if (!meter.producedOutput || !made || isCounted) return;
+  if (!meter.producedOutput || format.classes.output === null || isCounted) return;
   meter.noteUnreadOutput();
-  meter.ownOutput = made.countOutput?.(input, body) ?? null;
+  meter.ownOutput = format.countOutput?.(input, body) ?? null;
 }

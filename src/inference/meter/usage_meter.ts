@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject, ownMember } from "../../base/json.ts";
 import { uncountedCharsMax } from "../../base/limits.ts";
-import type { MadeOf } from "../format.ts";
+import type { TokenClasses } from "../format.ts";
 import type { LastReport, ServedBy, StreamMeter } from "../upstream_response.ts";
 import type { Units } from "../../pricing/units.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -24,12 +24,10 @@ import {
 } from "../../base/token_classes.ts";
 
 interface MeterOptions {
-  /** False for responses that never have output tokens. */
-  hasOutput?: boolean;
   /** False where tokens cost nothing: only those that are reported are recorded. */
   countsTokens?: boolean;
-  /** Classes of tokens whose details a provider may leave out. */
-  classes?: Pick<MadeOf, "input" | "output"> | undefined;
+  /** Absent: those of text. */
+  classes?: TokenClasses | undefined;
   choices: number;
   /** The most that a provider's report is charged up to. */
   bounds: UsageBounds;
@@ -252,7 +250,9 @@ export class UsageMeter implements StreamMeter {
 
   /** The reported output, by the same rules. Text that was delivered is never free. */
   #outputTokens(tolerance: number): Counted | Promise<Counted> {
-    if (this.#options.hasOutput === false) return { counts: tokenCounts({}), isReported: true };
+    if (this.#options.classes?.output === null) {
+      return { counts: tokenCounts({}), isReported: true };
+    }
     const report = this.#output;
     if (this.#options.countsTokens === false && !report) return nothingCounted;
     if (this.hasUnreadOutput && !(report && report.total > 0)) {

@@ -22,6 +22,7 @@ import { billOf } from "../meter/bill.ts";
 import { responseHead } from "../response_head.ts";
 import type { InferenceServices } from "../services.ts";
 import type { CallTarget } from "../attempt.ts";
+import type { TextFormat } from "../format.ts";
 import type { CacheHit, CallCache } from "./call_cache.ts";
 import type { CompleteResponse } from "../upstream_response.ts";
 import { noteComplete } from "../meter/note_complete.ts";
@@ -60,7 +61,8 @@ export async function withCache(
   call: InferenceCall,
 ): Promise<InferenceCall> {
   const { responseCache: settings, id: projectId } = call.caller.snapshot.project;
-  if (!settings?.enabled || !isCacheable(call, settings)) return call;
+  const { format } = call;
+  if (!settings?.enabled || format.kind !== "text" || !isCacheable(call, settings)) return call;
   const { kv, metrics, clock } = services.deps;
   const whose = settings.scope === "user" ? hashOf(call.user) : "all";
   const key = cachedResponseKey(projectId, whose, hashOf(canonicalText(call)));
@@ -71,7 +73,7 @@ export async function withCache(
   const isOld = head && head.keptAt + settings.maxAgeSeconds * 1000 <= clock.now();
   const text = value && !isOld ? services.texts.textOf(key, value) : null;
   const kept = head && text !== null ? { head, body: encodeUtf8(text) } : null;
-  const hit = kept && await readHit(services, { ...call, cache }, kept);
+  const hit = kept && await readHit(services, { ...call, format, cache }, kept);
   metrics.cacheLookups[hit ? "hit" : "miss"].add();
   if (!hit) return { ...call, cache };
   return { ...call, cache: { ...cache, hit }, targets: [hit.target], isRouted: false };
@@ -84,12 +86,12 @@ function isCacheable(
 ): boolean {
   const { body, extras, bytes } = input;
   const asked = request.headers.get(askHeader)?.toLowerCase();
-  if (format.isPassedOn || asked === "off" || bytes > responseCacheRequestBytesMax) return false;
+  if (asked === "off" || bytes > responseCacheRequestBytesMax) return false;
   if (/\bno-store\b/i.test(request.headers.get("cache-control") ?? "")) return false;
   const hasTools = extras.hostedTools.length > 0 || hasAny(body, "tools") ||
     hasAny(body, "functions") || hasAny(body, "mcp_servers") || body.web_search_options != null;
   const refers = previousResponse !== null || hiddenTokens > 0 ||
-    (format.referencesOf?.(input).length ?? 0) > 0;
+    (format.kept?.references(input).length ?? 0) > 0;
   if (hasTools || refers || extras.modalities?.includes("audio")) return false;
   const { temperature = null } = body;
   return asked === "on" || temperature === null || plainNumber(temperature) <= maxTemperature;
@@ -118,7 +120,7 @@ function hashOf(text: string): string {
 /** A kept response, priced as it is now; null where it cannot be read any more. */
 async function readHit(
   services: InferenceServices,
-  call: InferenceCall,
+  call: InferenceCall & { format: TextFormat },
   { head, body }: { head: KeptHead; body: Uint8Array },
 ): Promise<CacheHit | null> {
   const { format, targets: [first] } = call;

@@ -14,7 +14,7 @@ import { arrived, cutBy } from "../finish/ending.ts";
 import { finishCall } from "../finish/finish_call.ts";
 import { billOf } from "../meter/bill.ts";
 import { BodyScan } from "../meter/body_scan.ts";
-import { noteMade } from "../meter/note_passed.ts";
+import { noteUncounted } from "../meter/note_passed.ts";
 import type { InferenceServices } from "../services.ts";
 import { PacedBody } from "./paced_body.ts";
 import { targetHeaders } from "./written_response.ts";
@@ -23,26 +23,38 @@ import { targetHeaders } from "./written_response.ts";
 export function largeHeaders(
   services: Pick<InferenceServices, "prices">,
   call: AdmittedCall,
-  { type }: LargeBody,
+  large: LargeBody,
 ): Headers {
   return new Headers({
     ...corsHeaders,
-    "content-type": type ?? "application/json",
+    "content-type": "application/json",
+    ...bodyHeaders(large),
     "x-request-id": call.requestId,
-    ...knownCost(services, call),
+    ...knownCost(services, call, large),
     "x-service-activity-id": activityIdOfRequest(call.id),
-    ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
     ...rateHeaders(call.rateLimits),
     ...targetHeaders(call),
     ...(call.idempotency ? { "idempotency-stored": "false" } : {}),
   });
 }
 
+/** Headers that tell what a body is that passes on. */
+export function bodyHeaders({ type, format }: LargeBody): HeaderList {
+  return {
+    ...(type === undefined ? {} : { "content-type": type }),
+    ...(format ? {} : { "x-service-unparsed": "true" }),
+  };
+}
+
 /** The cost, where the request alone decides it. */
-function knownCost(services: Pick<InferenceServices, "prices">, call: AdmittedCall): HeaderList {
-  const { format: { made }, attempt: { target: { terms: { price } }, meter } } = call;
+function knownCost(
+  services: Pick<InferenceServices, "prices">,
+  call: AdmittedCall,
+  { format }: LargeBody,
+): HeaderList {
+  const { attempt: { target: { terms: { price } }, meter } } = call;
   meter.producedOutput = true;
-  if (made?.unit !== "characters" || !pricesOnlyUnits(price)) return {};
+  if (format?.unit !== "characters" || !pricesOnlyUnits(price)) return {};
   const usage = { ...tokenCounts({}), source: "provider" as const };
   return { "x-service-cost": formatAmount(billOf(services, call, usage).cost) };
 }
@@ -141,7 +153,8 @@ class Passing {
   /** Adds to the call's meter what the body has reported. */
   note(): void {
     this.#scan?.end();
-    noteMade(this.#call, { start: this.#large.start, bytes: this.#bytes });
+    const { start, format } = this.#large;
+    noteUncounted(this.#call, format, { start, bytes: this.#bytes });
   }
 
   async #next(): Promise<Uint8Array | null | undefined> {

@@ -13,7 +13,7 @@ import {
 import { rateHeaders } from "../admit/rate_limiter.ts";
 import { abortUpstream } from "../ask/abort_policy.ts";
 import { openStream } from "../ask/open_stream.ts";
-import type { AdmittedCall } from "../call.ts";
+import type { TextCall } from "../call.ts";
 import { callerDisconnected } from "../caller_left.ts";
 import { cutBy, type Ending, toldAs } from "../finish/ending.ts";
 import { finishCall } from "../finish/finish_call.ts";
@@ -36,7 +36,7 @@ import { targetHeaders, usageBody } from "./written_response.ts";
  */
 export async function streamResponse(
   services: InferenceServices,
-  call: AdmittedCall,
+  call: TextCall,
 ): Promise<Response> {
   const stopWatching = watchCall(services, call);
   try {
@@ -71,7 +71,7 @@ const lateUsageMs = 250;
 
 interface StreamOptions {
   services: InferenceServices;
-  call: AdmittedCall;
+  call: TextCall;
   reader: EventReader;
   notice: BalanceNotice;
 }
@@ -233,7 +233,7 @@ class ResponseStream {
         ? this.#transform.finish(this.#exceededHold ? "length" : "stop", balance)
         : "";
       const usage = charged && call.input.wantsUsage
-        ? this.#transform.usageFrame(usageBody(call, charged))
+        ? this.#transform.usageFrame(usageBody(call.format, call, charged))
         : "";
       const last = error === null ? call.format.endFrame : this.#errorFrame(error);
       return gap + closing + usage + last;

@@ -4,13 +4,14 @@ import type { MemoryShare } from "../../base/memory_budget.ts";
 import { isReroutable } from "../../upstreams/errors.ts";
 import { rateHeaders } from "../admit/rate_limiter.ts";
 import { askTargets, startTimers } from "../ask/ask_targets.ts";
-import { forward } from "../ask/forward.ts";
-import { readMade } from "../ask/read_made.ts";
-import { type LargeBody, readWhole, type WholeBody } from "../ask/read_whole.ts";
+import { forward, type Forwarded } from "../ask/forward.ts";
+import { readPassed } from "../ask/read_passed.ts";
+import { type LargeBody, readWhole } from "../ask/read_whole.ts";
 import type { AdmittedCall } from "../call.ts";
 import { logFault } from "../finish/call_fault.ts";
 import { arrived, type Charged, cutBy, type Ending } from "../finish/ending.ts";
 import { finishCall } from "../finish/finish_call.ts";
+import type { TextFormat } from "../format.ts";
 import type { BalanceNotice } from "../notice.ts";
 import type { CompleteResponse } from "../upstream_response.ts";
 import { noteComplete } from "../meter/note_complete.ts";
@@ -19,7 +20,7 @@ import { fitsIdempotencyStore, type StoredResponse } from "../receive/idempotenc
 import type { InferenceServices } from "../services.ts";
 import { createBalanceNotice, noNotice } from "./balance_notice.ts";
 import { failCall } from "./fail_call.ts";
-import { largeHeaders, largeResponse } from "./large_response.ts";
+import { bodyHeaders, largeHeaders, largeResponse } from "./large_response.ts";
 import { stayOpen, watchCall } from "./watch_call.ts";
 import {
   chargedError,
@@ -47,7 +48,7 @@ export async function wholeResponse(
     memory.release();
   };
   try {
-    const { complete, large } = await askTargets(
+    const { complete, format, large } = await askTargets(
       services,
       call,
       () => receive(services, call, memory),
@@ -58,7 +59,7 @@ export async function wholeResponse(
     if (complete) {
       const noticing = noticeOrNone(services, call);
       const notice = noticing instanceof Promise ? await noticing : noticing;
-      return await charged(services, call, completeAnswer(call, complete, notice));
+      return await charged(services, call, completeAnswer(call, { complete, format, notice }));
     }
     if (large.rest === null) return await charged(services, call, passedAnswer(call, large));
     const headers = largeHeaders(services, call, large);
@@ -86,15 +87,18 @@ interface Answer extends Pick<Ending, "kept" | "cacheable"> {
 
 function completeAnswer(
   call: AdmittedCall,
-  complete: CompleteResponse,
-  notice: BalanceNotice,
+  { complete, format, notice }: {
+    complete: CompleteResponse;
+    format: TextFormat;
+    notice: BalanceNotice;
+  },
 ): Answer {
   return {
     kept: complete.kept ?? null,
     cacheable: complete,
     write(charged) {
       const balance = charged.entry.balanceAfter;
-      return complete.write({ usage: usageBody(call, charged), notice, balance });
+      return complete.write({ usage: usageBody(format, call, charged), notice, balance });
     },
   };
 }
@@ -117,15 +121,12 @@ function noticeOrNone(
 }
 
 /** A response that has arrived whole and is passed on as it is; charged by what it reports. */
-function passedAnswer(call: AdmittedCall, { start: bytes, type, kind }: LargeBody): Answer {
-  const body = notePassed(call, { bytes, isText: kind === "text" });
+function passedAnswer(call: AdmittedCall, large: LargeBody): Answer {
+  const body = notePassed(call, large);
   return {
     kept: null,
     cacheable: null,
-    headers: {
-      ...(type === undefined ? {} : { "content-type": type }),
-      ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
-    },
+    headers: bodyHeaders(large),
     write: () => body,
   };
 }
@@ -162,33 +163,48 @@ async function charged(
   }, status);
 }
 
+/** The response of one attempt: a text that was parsed, or a body that passes on. */
+type Received =
+  | { complete: CompleteResponse; format: TextFormat; large?: never }
+  | { complete: null; format?: never; large: LargeBody };
+
 /** Reads the response of one attempt, and what it has used. */
 async function receive(
   services: InferenceServices,
   call: AdmittedCall,
   memory: MemoryShare,
-): Promise<WholeBody> {
-  const { telemetry, cache, format: { made }, attempt } = call;
-  const { meter, target: { upstream: { name: upstream } } } = attempt;
+): Promise<Received> {
+  const { format } = call;
+  if (format.kind === "text") return await receiveText(services, call, { format, memory });
+  const bytesMax = services.deps.config.upstreamBodyBytesMax;
+  const response = await forwardWhole(services, call);
+  const large = await readPassed(call, format, { ...response, bytesMax, memory });
+  return { complete: null, large };
+}
+
+async function receiveText(
+  services: InferenceServices,
+  call: AdmittedCall,
+  { format, memory }: { format: TextFormat; memory: MemoryShare },
+): Promise<Received> {
+  const { telemetry, cache, attempt: { meter } } = call;
   if (cache?.hit) {
     meter.isAnswered = true;
     noteComplete(meter, cache.hit.complete);
-    return { complete: cache.hit.complete };
+    return { complete: cache.hit.complete, format };
   }
+  const response = await forwardWhole(services, call);
+  const { complete, large } = await readWhole(services, call, { ...response, format, memory });
+  if (!complete) return { complete, large };
+  telemetry.begin("meter");
+  noteComplete(meter, complete);
+  // Another target may answer.
+  if (call.untried.length > 0 && isReroutable(complete.error)) throw complete.error;
+  return { complete, format };
+}
+
+function forwardWhole(services: InferenceServices, call: AdmittedCall): Promise<Forwarded> {
   startTimers(services, call);
-  telemetry.begin("forward", { upstream });
-  const response = await forward(call);
-  if (!made) {
-    const body = await readWhole(services, call, { ...response, memory });
-    const { complete } = body;
-    if (complete) {
-      telemetry.begin("meter");
-      noteComplete(meter, complete);
-      // Another target may answer.
-      if (call.untried.length > 0 && isReroutable(complete.error)) throw complete.error;
-    }
-    return body;
-  }
-  const bytesMax = services.deps.config.upstreamBodyBytesMax;
-  return { complete: null, large: await readMade(call, made, { ...response, bytesMax, memory }) };
+  call.telemetry.begin("forward", { upstream: call.attempt.target.upstream.name });
+  return forward(call);
 }

@@ -3,6 +3,7 @@ import { corsHeaders, type HeaderList, headerValue, textResponse } from "../../b
 import { absoluteAmount, type Entry } from "../../ledger/entry.ts";
 import type { JsonObject } from "../../base/json.ts";
 import type { AdmittedCall } from "../call.ts";
+import type { TextFormat } from "../format.ts";
 import type { Charged } from "../finish/ending.ts";
 import type { StoredResponse } from "../receive/idempotency.ts";
 
@@ -38,7 +39,8 @@ export function chargeHeaders(entry: Entry): HeaderList {
 
 /** Returns `usage` for the caller, with the cost that was charged. */
 export function usageBody(
-  { format, attempt: { meter } }: AdmittedCall,
+  format: TextFormat,
+  { attempt: { meter } }: AdmittedCall,
   { usage, entry }: Charged,
 ): JsonObject {
   return format.writeUsage(usage, { reported: meter.reported, cost: absoluteAmount(entry) });

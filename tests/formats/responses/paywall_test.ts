@@ -123,7 +123,7 @@ Deno.test("responses paywall: the response before ours takes its place, however 
     for (let times = 0; times < 5; times++) {
       const request = read(previous);
       assert.equal(request.body.previous_response_id ?? null, real);
-      const references = [...responsesFormat.referencesOf?.(request) ?? []];
+      const references = [...responsesFormat.kept?.references(request) ?? []];
       const expected = real ? [{ kind: "response", id: real, param: "previous_response_id" }] : [];
       assert.deepEqual(references, expected);
       previous = JSON.parse(responsesFormat.writePaywall(paywall, request, head)).id;
@@ -155,7 +155,7 @@ Deno.test("responses paywall: references are items that the upstream has to look
     bytes: 100,
     fields: { unknown: "refuse", allowed: [] },
   });
-  const references = [...responsesFormat.referencesOf?.(request) ?? []];
+  const references = [...responsesFormat.kept?.references(request) ?? []];
   assert.deepEqual(references.map(({ id, param }) => [id, param]), [
     ["msg_1", "input.0.id"],
     ["rs_1", "input.1.id"],

@@ -5,35 +5,38 @@ import { decodeUtf8 } from "../../base/utf8.ts";
 import { abortError, peekBody, readBodyStart } from "../../upstreams/client.ts";
 import { invalidUpstreamResponse, upstreamDisconnected } from "../../upstreams/errors.ts";
 import type { AdmittedCall } from "../call.ts";
-import type { MadeOf } from "../format.ts";
+import type { BodyTypes, PassedFormat } from "../format.ts";
 import type { Forwarded } from "./forward.ts";
 import { BodyScan } from "../meter/body_scan.ts";
-import { type LargeBody, passedOn, requireObject } from "./read_whole.ts";
+import { type LargeBody, type OpenBody, passedOn, requireObject } from "./read_whole.ts";
 
-type MadeResponse = Pick<Forwarded, "header" | "body"> & { bytesMax: number; memory: MemoryShare };
+type PassedResponse = Pick<Forwarded, "header" | "body"> & {
+  bytesMax: number;
+  memory: MemoryShare;
+};
 
 /**
- * Reads a response of images, sound or a transcript. JSON and texts are read whole, as far as they
- * fit; sound and events pass on as they arrive. Throws 502 for another type and for an empty body,
- * and the error that a body is.
+ * Reads a response that passes on as it is. JSON and texts are read whole, as far as they fit;
+ * sound and events pass on as they arrive. Throws 502 for another type and for an empty body, and
+ * the error that a body is.
  */
-export async function readMade(
+export async function readPassed(
   call: AdmittedCall,
-  made: MadeOf,
-  response: MadeResponse,
+  format: PassedFormat,
+  response: PassedResponse,
 ): Promise<LargeBody> {
   const type = headerValue(response.header("content-type") ?? "");
   const { start, body } = await peekBody(response.body, call.attempt.controller.signal);
-  const kind = kindOf(made, type.toLowerCase(), start);
+  const kind = kindOf(format.bodies, type.toLowerCase(), start);
   if (kind === null) {
     body.cancel();
     throw invalidUpstreamResponse(`a body of the type '${type}'`);
   }
   if (kind === "json" || kind === "text") {
     const whole = await readStart(call, { ...response, body });
-    if (kind === "text") return { ...whole, type, kind };
+    if (kind === "text") return { ...whole, format, type, kind };
     const { apiKey } = call.attempt.target.upstream;
-    return requireObject(whole.rest ? whole : passedOn(whole.start, apiKey));
+    return { ...requireObject(whole.rest ? whole : passedOn(whole.start, apiKey)), format };
   }
   const first = await firstBytes(body, kind === "events").catch((cause) => {
     throw abortError(call.attempt.controller.signal) ?? upstreamDisconnected(cause);
@@ -45,7 +48,13 @@ export async function readMade(
     body.cancel();
     throw error;
   }
-  return { start: first, rest: body, type: type || "application/octet-stream", kind };
+  return {
+    start: first,
+    rest: body,
+    format,
+    type: type || "application/octet-stream",
+    kind,
+  };
 }
 
 const firstEventBytesMax = 64 * 1024;
@@ -69,12 +78,13 @@ async function firstBytes(body: UpstreamBody, areEvents: boolean): Promise<Uint8
 }
 
 function kindOf(
-  { types: { texts, streamed } }: MadeOf,
+  bodies: BodyTypes | null,
   type: string,
   start: string,
 ): NonNullable<LargeBody["kind"]> | "json" | null {
   const begins = (name: string) => type.startsWith(name);
-  if (begins("text/event-stream")) return "events";
+  const { texts, streamed } = bodies ?? { texts: [], streamed: [] };
+  if (bodies && begins("text/event-stream")) return "events";
   if (/^application\/([\w.-]+\+)?json/.test(type)) return "json";
   if (streamed.some(begins)) return "sound";
   if (texts.some(begins)) return "text";
@@ -85,8 +95,8 @@ function kindOf(
 
 async function readStart(
   call: AdmittedCall,
-  { body, bytesMax, memory }: MadeResponse,
-): Promise<LargeBody> {
+  { body, bytesMax, memory }: PassedResponse,
+): Promise<OpenBody> {
   const { meter, controller: { signal } } = call.attempt;
   const { bytes, isWhole } = await readBodyStart(body, {
     signal,
