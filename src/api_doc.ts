@@ -1,7 +1,7 @@
 import type { EndpointDocs } from "./base/endpoint_doc.ts";
 import { alertApiDoc } from "./alerts/api_doc.ts";
 import { backupApiDoc } from "./backup/api_doc.ts";
-import { modelsApiDoc } from "./inference/api_doc.ts";
+import { callApiDoc, modelsApiDoc } from "./inference/api_doc.ts";
 import { keptApiDoc } from "./inference/kept/kept_api_doc.ts";
 import { docsApiDoc } from "./docs/api_doc.ts";
 import { exportApiDoc } from "./export/api_doc.ts";
@@ -15,13 +15,13 @@ import { paymentsApiDoc } from "./payments/api_doc.ts";
 import { projectApiDoc } from "./projects/api_doc.ts";
 import { requestApiDoc } from "./requests/api_doc.ts";
 import { verifyApiDoc } from "./verify/api_doc.ts";
-import { formatsApiDoc } from "./route_map.ts";
+import { servedEndpoints } from "./formats/served_endpoints.ts";
 import { walletApiDoc } from "./wallets/api_doc.ts";
 import { webhookApiDoc } from "./webhooks/api_doc.ts";
 
 /** The API documentation of every path that machines call. */
 export const apiDoc: EndpointDocs = {
-  ...formatsApiDoc,
+  ...Object.assign({}, ...Object.values(servedEndpoints).map(callApiDoc)),
   ...keptApiDoc,
   ...modelsApiDoc,
   ...ledgerApiDoc,

@@ -1,5 +1,5 @@
 import type { Clock } from "./base/clock.ts";
-import type { FormatName } from "./base/format_names.ts";
+import type { FormatName } from "./base/endpoints.ts";
 import type { MakeId } from "./base/ids.ts";
 import type { Config } from "./config.ts";
 import type { Metrics } from "./metrics/metrics.ts";

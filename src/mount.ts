@@ -111,7 +111,7 @@ export function mount(
       ),
     );
   const endpoints = Object.keys(routes).filter((path) => isApiPath(path) && !/[:*]/.test(path));
-  const places = { routesAt, endpoints };
+  const places = { routesAt, endpoints, served: wordsBelowV1(routes) };
   varied.notFound((context) => {
     const { method, path, raw: { headers } } = context.req;
     const options = { route: "other", method, maskPath: maskUnknown };
@@ -127,6 +127,12 @@ export function mount(
     fetch: (request, env) =>
       request.method === "HEAD" ? withUnknownLength(fetch(request, env)) : fetch(request, env),
   };
+}
+
+/** The words that stand right below `/v1`, which cannot name a user there. */
+export function wordsBelowV1(routes: Routes): ReadonlySet<string> {
+  const words = Object.keys(routes).map((path) => /^\/v1\/([^/:]+)/.exec(path)?.[1]);
+  return new Set(words.filter((word) => word !== undefined));
 }
 
 const isApiPath = (path: string) => path.startsWith("/v1/") || path === "/v1";

@@ -7,6 +7,15 @@ import { type UnservedEndpoint, unservedEndpointAt } from "./unserved.ts";
 /** The routes of a path, by method. */
 export type RoutesAt = (path: string) => ReadonlyMap<string, Refusable>;
 
+/** What is served. */
+export interface ServedPaths {
+  routesAt: RoutesAt;
+  /** Paths of the API without parameters. */
+  endpoints: readonly string[];
+  /** The words that stand right below `/v1`. */
+  served: ReadonlySet<string>;
+}
+
 interface Refusable {
   cors?: true;
   errorBody?: WriteErrorBody | undefined;
@@ -35,9 +44,9 @@ const segmentsMax = 8;
  */
 export function refusePath(
   { path, headers }: { path: string; headers: Headers },
-  { routesAt, endpoints }: { routesAt: RoutesAt; endpoints: readonly string[] },
+  { routesAt, endpoints, served: words }: ServedPaths,
 ): PathRefusal {
-  const unserved = unservedEndpointAt(path);
+  const unserved = unservedEndpointAt(path, words);
   const served = unserved ? noRoutes : routesAt(path);
   const isUnknown = served.size === 0;
   const meant = isUnknown && !unserved ? routesMeant(path, routesAt) : served;

@@ -1,29 +1,7 @@
-import type { EndpointDocs } from "./base/endpoint_doc.ts";
-import { chatApiDoc } from "./formats/chat/api_doc.ts";
-import { completionsApiDoc } from "./formats/completions/api_doc.ts";
-import { completionsFormat } from "./formats/completions/completions_format.ts";
-import { embeddingsApiDoc } from "./formats/embeddings/api_doc.ts";
-import { speechApiDoc } from "./formats/audio/speech_api_doc.ts";
-import { speechFormat } from "./formats/audio/speech_format.ts";
-import {
-  transcriptionsApiDoc,
-  translationsApiDoc,
-} from "./formats/audio/transcriptions_api_doc.ts";
-import { transcriptionsFormat, translationsFormat } from "./formats/audio/transcriptions_format.ts";
-import { imagesApiDoc } from "./formats/images/api_doc.ts";
-import { imagesFormat } from "./formats/images/images_format.ts";
-import { moderationsApiDoc } from "./formats/moderations/api_doc.ts";
-import { moderationsFormat } from "./formats/moderations/moderations_format.ts";
-import { embeddingsFormat } from "./formats/embeddings/embeddings_format.ts";
-import { chatFormat } from "./formats/chat/chat_format.ts";
-import { messagesApiDoc } from "./formats/messages/api_doc.ts";
-import { messagesCount } from "./formats/messages/count_tokens.ts";
-import { messagesFormat } from "./formats/messages/messages_format.ts";
-import { responsesApiDoc } from "./formats/responses/api_doc.ts";
-import { responsesFormat } from "./formats/responses/responses_format.ts";
-import type { Format } from "./inference/format.ts";
+import { endpoints } from "./base/endpoints.ts";
+import { servedEndpoints } from "./formats/served_endpoints.ts";
+import type { ServedEndpoint } from "./inference/served_endpoint.ts";
 import type { KeptOperation } from "./inference/kept/kept_routes.ts";
-import type { FreeFormat } from "./inference/free_call.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
@@ -47,7 +25,7 @@ import type { alertRoutes } from "./alerts/routes.ts";
 import type { confirmRoutes } from "./alerts/confirm_routes.tsx";
 import type { requestRoutes } from "./requests/routes.ts";
 import type { summaryRoutes } from "./summaries/routes.ts";
-import type { Route, Routes } from "./mount.ts";
+import { type Route, type Routes, wordsBelowV1 } from "./mount.ts";
 import type { connectRoutes } from "./wallets/connect_routes.ts";
 
 /** The handlers of every module. */
@@ -84,10 +62,8 @@ const cors = true;
 export function routeMap(handlers: RouteHandlers): Routes {
   const reservedUsers = new Set(["v1", "console", "docs"]);
   const routes: Routes = {
-    ...formatRoutes(handlers.inference, reservedUsers),
+    ...endpointRoutes(handlers.inference, reservedUsers, Object.values(servedEndpoints)),
     ...keptRoutes(handlers.inference, reservedUsers),
-    ...freeRoutes(handlers.inference, reservedUsers),
-    ...messagesRoutes(handlers.inference, reservedUsers),
     ...modelRoutes(handlers.inference),
     ...callerRoutes(handlers),
     ...operatorRoutes(handlers),
@@ -97,53 +73,28 @@ export function routeMap(handlers: RouteHandlers): Routes {
   };
   // A path segment below /v1 cannot name a user there. `v1` itself appears where a client appends
   // it to a base URL that contains it already: all users would share that user's balance.
-  for (const path of Object.keys(routes)) {
-    const word = /^\/v1\/([^/:]+)/.exec(path)?.[1];
-    if (word) reservedUsers.add(word);
-  }
+  for (const word of wordsBelowV1(routes)) reservedUsers.add(word);
   return routes;
 }
 
-/** The endpoints that call models, by their path below `/v1` and below `/v1/{user}`. */
-const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>> = {
-  "/chat/completions": { format: chatFormat, apiDoc: chatApiDoc },
-  "/completions": { format: completionsFormat, apiDoc: completionsApiDoc },
-  "/embeddings": { format: embeddingsFormat, apiDoc: embeddingsApiDoc },
-  "/responses": { format: responsesFormat, apiDoc: responsesApiDoc },
-  "/images/generations": { format: imagesFormat, apiDoc: imagesApiDoc },
-  "/audio/speech": { format: speechFormat, apiDoc: speechApiDoc },
-  "/audio/transcriptions": { format: transcriptionsFormat, apiDoc: transcriptionsApiDoc },
-  "/audio/translations": { format: translationsFormat, apiDoc: translationsApiDoc },
-};
+const ofUsers = { cors, secretParams: ["user"] } as const;
 
-/** Those that cost nothing. */
-const freeFormats: Readonly<Record<string, { format: FreeFormat; apiDoc: EndpointDocs }>> = {
-  "/moderations": { format: moderationsFormat, apiDoc: moderationsApiDoc },
-};
-
-/** The API documentation of these endpoints. */
-export const formatsApiDoc: EndpointDocs = Object.assign(
-  {},
-  ...[...Object.values(formats), ...Object.values(freeFormats)].map(({ apiDoc }) => apiDoc),
-  messagesApiDoc,
-);
-
-function formatRoutes(
-  inference: RouteHandlers["inference"],
+/** The paths of the endpoints that call models: below `/v1`, and below `/v1/{user}`. */
+export function endpointRoutes(
+  inference: Pick<RouteHandlers["inference"], "serve">,
   reservedUsers: ReadonlySet<string>,
+  endpoints: readonly ServedEndpoint[],
 ): Routes {
-  const secretParams = ["user"];
-  return Object.fromEntries(
-    Object.entries(formats).flatMap(([path, { format }]) => {
-      const { errorBody } = format;
-      const POST = inference.call(format);
-      const ofUser = inference.call(format, { reservedUsers });
-      return [
-        [`/v1${path}`, { cors, errorBody, POST }],
-        [`/v1/:user${path}`, { cors, errorBody, secretParams, POST: ofUser }],
-      ];
-    }),
-  );
+  const routes: Routes = {};
+  for (const { format, clientsAddV1 } of endpoints) {
+    const { errorBody, requestIdHeader } = format.kind === "count" ? format.format : format;
+    const own = { errorBody, requestIdHeader };
+    const ofUser = { ...ofUsers, ...own, POST: inference.serve(format, { reservedUsers }) };
+    routes[`/v1${format.path}`] = { cors, ...own, POST: inference.serve(format) };
+    routes[`/v1/:user${format.path}`] = ofUser;
+    if (clientsAddV1) routes[`/v1/:user/v1${format.path}`] = ofUser;
+  }
+  return routes;
 }
 
 /** Responses that the upstream keeps. */
@@ -156,7 +107,7 @@ function keptRoutes(
       kept({ method, suffix }, options);
     const secretParams = options ? ["user"] : [];
     const whole = { GET: at("GET", ""), DELETE: at("DELETE", "") };
-    const id = `${base}/responses/:responseId`;
+    const id = `${base}${endpoints.responses.path}/:responseId`;
     return {
       [id]: { cors, secretParams, ...whole },
       [`${id}/cancel`]: { cors, secretParams, POST: at("POST", "/cancel") },
@@ -166,49 +117,12 @@ function keptRoutes(
   return { ...routesAt("/v1"), ...routesAt("/v1/:user", { reservedUsers }) };
 }
 
-function freeRoutes(
-  inference: RouteHandlers["inference"],
-  reservedUsers: ReadonlySet<string>,
-): Routes {
-  const secretParams = ["user"];
-  return Object.fromEntries(
-    Object.entries(freeFormats).flatMap(([path, { format }]) => [
-      [`/v1${path}`, { cors, POST: inference.freeCall(format) }],
-      [`/v1/:user${path}`, {
-        cors,
-        secretParams,
-        POST: inference.freeCall(format, { reservedUsers }),
-      }],
-    ]),
-  );
-}
-
-/** Anthropic's clients add `/v1` to a base URL, also where that has a user at its end. */
-function messagesRoutes(
-  inference: RouteHandlers["inference"],
-  reservedUsers: ReadonlySet<string>,
-): Routes {
-  const { errorBody, requestIdHeader } = messagesFormat;
-  const common = { cors, errorBody, requestIdHeader } as const;
-  const ofUser = { ...common, secretParams: ["user"] };
-  const create = inference.call(messagesFormat, { reservedUsers });
-  const count = inference.count(messagesCount, { reservedUsers });
-  return {
-    "/v1/messages": { ...common, POST: inference.call(messagesFormat) },
-    "/v1/messages/count_tokens": { ...common, POST: inference.count(messagesCount) },
-    "/v1/:user/messages": { ...ofUser, POST: create },
-    "/v1/:user/messages/count_tokens": { ...ofUser, POST: count },
-    "/v1/:user/v1/messages": { ...ofUser, POST: create },
-    "/v1/:user/v1/messages/count_tokens": { ...ofUser, POST: count },
-  };
-}
-
 function modelRoutes(inference: RouteHandlers["inference"]): Routes {
   return {
     "/v1/models": { cors, GET: inference.models },
     "/v1/models/*": { cors, GET: inference.model },
-    "/v1/:user/models": { cors, secretParams: ["user"], GET: inference.models },
-    "/v1/:user/models/*": { cors, secretParams: ["user"], GET: inference.model },
+    "/v1/:user/models": { ...ofUsers, GET: inference.models },
+    "/v1/:user/models/*": { ...ofUsers, GET: inference.model },
   };
 }
 

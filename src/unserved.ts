@@ -206,27 +206,29 @@ const byFirstWord = Map.groupBy(unservedEndpoints, ({ path }) => path.split("/")
 
 /**
  * Finds the endpoint that a path means, with and without `/v1`, also twice, and with a user after
- * it. Null for all other paths.
+ * it. Null for all other paths. A word that paths of this service begin with, one of `served`, is
+ * neither a user nor an id: some clients append a path to another.
  */
-export function unservedEndpointAt(path: string): UnservedEndpoint | null {
+export function unservedEndpointAt(
+  path: string,
+  served: ReadonlySet<string>,
+): UnservedEndpoint | null {
   const segments = path.split("/").slice(1);
   const start = segments.lastIndexOf("v1") + 1;
-  const hasUser = start > 0 && !isEndpointWord(segments[start] ?? "");
-  return endpointOf(segments.slice(start)) ??
-    (hasUser ? endpointOf(segments.slice(start + 1)) : null);
+  const hasUser = start > 0 && !served.has(segments[start] ?? "");
+  return endpointOf(segments.slice(start), served) ??
+    (hasUser ? endpointOf(segments.slice(start + 1), served) : null);
 }
 
-function endpointOf(segments: readonly string[]): UnservedEndpoint | null {
+function endpointOf(
+  segments: readonly string[],
+  served: ReadonlySet<string>,
+): UnservedEndpoint | null {
   const rows = byFirstWord.get(segments[0] ?? "") ?? [];
   return rows.find(({ path }) =>
     path.split("/").every((word, index) => {
       const segment = segments[index];
-      return word === "*" ? segment !== undefined && !isEndpointWord(segment) : segment === word;
+      return word === "*" ? segment !== undefined && !served.has(segment) : segment === word;
     })
   ) ?? null;
-}
-
-/** What stands in the place of an id where a client appends a path to another. */
-function isEndpointWord(segment: string): boolean {
-  return ["chat", "completions", "embeddings", "models", "responses", "messages"].includes(segment);
 }

@@ -10,6 +10,7 @@ import { idempotencyHeader, replayedHeader, retryAfterHeader } from "../base/fie
 import { keyBudgetReached } from "../projects/key_budget.ts";
 import { userErrors, userHeader } from "../projects/end_user.ts";
 import { modelSchema, modelsSchema } from "../upstreams/model_schema.ts";
+import type { ServedEndpoint } from "./served_endpoint.ts";
 
 const tag = { tag: "Chat", access: "chat" } as const;
 
@@ -22,7 +23,7 @@ const routeHeaders = {
   ),
 };
 /** Headers with the state of rate limits. */
-export const rateHeaderFields = z.object(Object.fromEntries(
+const rateHeaderFields = z.object(Object.fromEntries(
   ["requests", "tokens"].flatMap((what) => [
     [`x-ratelimit-limit-${what}`, text(`The most ${what} a minute.`)],
     [`x-ratelimit-remaining-${what}`, text(`How many ${what} are left.`)],
@@ -190,30 +191,13 @@ export const userPath = z.object({
   user: z.string().meta({ description: "The end user, for tools that can set only a base URL." }),
 });
 
-/** What differs between the documents of formats' endpoints. */
-export type CallDoc =
-  & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers" | "errorSchema">
-  & Required<Pick<EndpointDoc, "body">>
-  & {
-    /** A refused user gets 402, since the response has no text. */
-    paysFirst?: true;
-    /** A call costs nothing, so that none is repeated at a price. */
-    isFree?: true;
-  };
-
-/** The documents of a format's endpoint: below `/v1`, and below `/v1/{user}`. */
-export function callApiDoc(path: string, { paysFirst, isFree, ...doc }: CallDoc): EndpointDocs {
-  const headers = isFree ? userHeader : userHeader.extend(idempotencyHeader.shape);
-  const errors = paysFirst ? [...callErrors, mustPay] : callErrors;
-  return withUsersPath(path, { ...tag, ...doc, headers, errors });
-}
-
-/** The documents of an endpoint that counts tokens, which no money is needed for. */
-export function countApiDoc(path: string, doc: Omit<CallDoc, "paysFirst">): EndpointDocs {
-  return withUsersPath(path, { ...tag, ...doc, headers: userHeader, errors: callErrors });
-}
-
-function withUsersPath(path: string, call: EndpointDoc): EndpointDocs {
+/** The documents of an endpoint that calls models: one for each of its paths. */
+export function callApiDoc({ format, doc, clientsAddV1 }: ServedEndpoint): EndpointDocs {
+  const { kind, path } = format;
+  const isPaid = kind === "text" || kind === "passed";
+  const headers = isPaid ? userHeader.extend(idempotencyHeader.shape) : userHeader;
+  const errors = kind === "passed" ? [...callErrors, mustPay] : callErrors;
+  const call: EndpointDoc = { ...tag, ...doc, headers, errors };
   const ofUser: EndpointDoc = {
     ...call,
     operationId: call.operationId.replace("create", "createUsers"),
@@ -221,7 +205,16 @@ function withUsersPath(path: string, call: EndpointDoc): EndpointDocs {
     summary: `${call.summary}, with the user in the path`,
     path: userPath,
   };
-  return { [`/v1${path}`]: { POST: call }, [`/v1/:user${path}`]: { POST: ofUser } };
+  const belowBase: EndpointDoc = {
+    ...ofUser,
+    operationId: `${ofUser.operationId}BelowBase`,
+    summary: `${ofUser.summary}, below a base URL with the user`,
+  };
+  return {
+    [`/v1${path}`]: { POST: call },
+    [`/v1/:user${path}`]: { POST: ofUser },
+    ...(clientsAddV1 ? { [`/v1/:user/v1${path}`]: { POST: belowBase } } : {}),
+  };
 }
 
 const model = {

@@ -1,3 +1,4 @@
+import type { ModelEndpoint } from "../base/endpoints.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { isObject, type JsonObject, parseJson } from "../base/json.ts";
@@ -26,10 +27,9 @@ import type { InferenceServices } from "./services.ts";
 import { callerDisconnectedEarly } from "./caller_left.ts";
 
 /** An endpoint of a format that counts the tokens of a request. It calls no model, and is free. */
-export interface CountEndpoint {
+export interface CountEndpoint extends ModelEndpoint {
+  readonly kind: "count";
   format: TextFormat;
-  /** Below the upstream's base URL. */
-  upstreamPath: string;
   readRequest: TextFormat["readRequest"];
   writeBody(request: ModelRequest): string;
   /** The count in an upstream's response; null where there is none. */
@@ -118,7 +118,7 @@ const notServed = new Error("the upstream does not count tokens");
 
 /** Counts by asking upstreams; null where one is known not to count. */
 function createUpstreamCounter({ deps, findTargets }: InferenceServices, endpoint: CountEndpoint) {
-  const { format, upstreamPath, writeBody, readCount } = endpoint;
+  const { format, writeBody, readCount } = endpoint;
   const withoutCounting = new WeakSet<Upstream["knownDialects"]>();
   // Behind the second, `callUpstream` would try another format.
   const targets = [
@@ -129,7 +129,7 @@ function createUpstreamCounter({ deps, findTargets }: InferenceServices, endpoin
   async function ask(upstream: Upstream, { input, request }: AskedCount, signal: AbortSignal) {
     const { response } = await callUpstream({
       upstream: { ...upstream, formats: null },
-      path: () => upstreamPath,
+      endpoint: () => endpoint,
       input,
       targets,
       cap: 0,

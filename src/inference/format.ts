@@ -2,7 +2,7 @@ import type { Secret } from "../base/secret.ts";
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../base/errors.ts";
 import type { WriteErrorBody } from "../base/response.ts";
-import type { FormatName } from "../base/format_names.ts";
+import type { FormatName, ModelEndpoint } from "../base/endpoints.ts";
 import type { TokenClass } from "../base/token_classes.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Dialect, MaxTokensField } from "../upstreams/dialect.ts";
@@ -53,7 +53,7 @@ export interface Bridge {
   /** The format that the upstream speaks. */
   readonly format: Pick<
     TextFormat,
-    "name" | "upstreamPath" | "maxTokensFields" | "upstreamHeaders" | "createScanner"
+    "name" | "path" | "ofDeployments" | "maxTokensFields" | "upstreamHeaders" | "createScanner"
   >;
   /** The body for the upstream, as JSON text, with an output bound of `cap` tokens. */
   writeBody(request: ModelRequest, cap: number, dialect: Dialect): string;
@@ -106,10 +106,8 @@ export interface KeptThings {
 }
 
 /** What every wire format has: its requests, its errors, and what is read of any body. */
-export interface RequestFormat {
+export interface RequestFormat extends ModelEndpoint {
   readonly name: FormatName;
-  /** The upstream's endpoint, below its base URL: `/chat/completions`. */
-  readonly upstreamPath: string;
   /** What the id of a response of ours begins with. */
   readonly idPrefix: string;
   /** The body of errors; absent: OpenAI's. */
@@ -206,6 +204,7 @@ export interface PassedFormat extends RequestFormat {
 
 /**
  * A wire format: everything about one kind of endpoint that the pipeline does not know. To add an
- * endpoint, implement this in a folder of `formats/` and add it to the route map.
+ * endpoint, implement this in a folder of `formats/`, and give it a row in `base/endpoints.ts` and
+ * in `formats/served_endpoints.ts`.
  */
 export type Format = TextFormat | PassedFormat;

@@ -1,4 +1,4 @@
-import type { FormatName } from "../base/format_names.ts";
+import type { ModelEndpoint } from "../base/endpoints.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
@@ -19,6 +19,7 @@ import {
 } from "../upstreams/errors.ts";
 import type { Upstream } from "../upstreams/upstreams.ts";
 import { withModel } from "./admit/call_targets.ts";
+import type { RequestFormat } from "./format.ts";
 import type { FieldPolicy } from "./model_request.ts";
 import { rateHeaders, rateLimitedError, withRateHeaders } from "./admit/rate_limiter.ts";
 import { passedOn, requireObject } from "./ask/read_whole.ts";
@@ -37,10 +38,9 @@ export interface FreeRequest {
 }
 
 /** An endpoint whose calls cost nothing: no price, no hold, no entry. */
-export interface FreeFormat {
-  readonly name: FormatName;
-  /** The upstream's endpoint, below its base URL. */
-  readonly upstreamPath: string;
+export interface FreeFormat
+  extends Pick<RequestFormat, keyof ModelEndpoint | "errorBody" | "requestIdHeader"> {
+  readonly kind: "free";
   /** Throws 400 for a malformed body, and for fields that the policy refuses. */
   readRequest(body: JsonObject, fields: FieldPolicy): FreeRequest;
 }
@@ -195,13 +195,13 @@ function upstreamCall(
 ) {
   return {
     upstream,
-    path: () => format.upstreamPath,
+    endpoint: () => format,
     input: { model: model ?? "", stream: false, maxTokens: null, thinkingBudget: null, body },
     targets: [{ format: format.name, maxTokensFields: [] }],
     cap: 0,
     countPrompt: () => Promise.resolve(0),
     writeBody: () => JSON.stringify(body),
-    unserved: () => endpointNotServed(format.upstreamPath),
+    unserved: () => endpointNotServed(format.path),
     id,
     headers: () => ({}),
     signal,

@@ -5,31 +5,40 @@ import { allowsModel } from "../projects/key_models.ts";
 import { modelNotFound } from "../upstreams/errors.ts";
 import type { ModelView } from "../upstreams/model_schema.ts";
 import type { Models } from "../upstreams/models.ts";
-import { type CountEndpoint, createCountHandler } from "./count_tokens.ts";
-import type { Format } from "./format.ts";
+import { createCountHandler } from "./count_tokens.ts";
 import { createKeptHandler, type KeptOperation } from "./kept/kept_routes.ts";
-import { createFreeCallHandler, type FreeFormat } from "./free_call.ts";
+import { createFreeCallHandler } from "./free_call.ts";
 import { createCallHandler } from "./handle_call.ts";
+import type { ServedEndpoint } from "./served_endpoint.ts";
 import type { InferenceServices } from "./services.ts";
 
 /** The endpoints that OpenAI clients call. All need the scope `chat`. */
 export function inferenceRoutes(services: InferenceServices, models: Models) {
   return {
-    /** The endpoint of a format; with `reservedUsers`, the one below `/v1/{user}`. */
-    call: (format: Format, options?: { reservedUsers: ReadonlySet<string> }) =>
-      createCallHandler(services, format, options),
+    /** An endpoint that calls models; with `reservedUsers`, the one below `/v1/{user}`. */
+    serve: (format: ServedEndpoint["format"], options?: { reservedUsers: ReadonlySet<string> }) =>
+      createHandler(services, format, options),
     /** An operation on a response that the upstream keeps, likewise. */
     kept: (operation: KeptOperation, options?: { reservedUsers: ReadonlySet<string> }) =>
       createKeptHandler(services, operation, options),
-    /** The endpoint of a format that costs nothing, likewise. */
-    freeCall: (format: FreeFormat, options?: { reservedUsers: ReadonlySet<string> }) =>
-      createFreeCallHandler(services, format, options),
-    /** The endpoint that counts tokens for a format, with the same options. */
-    count: (endpoint: CountEndpoint, options?: { reservedUsers: ReadonlySet<string> }) =>
-      createCountHandler(services, endpoint, options),
     models: listModels(services, models),
     model: getModel(services, models),
   };
+}
+
+function createHandler(
+  services: InferenceServices,
+  format: ServedEndpoint["format"],
+  options?: { reservedUsers: ReadonlySet<string> },
+): Handler {
+  switch (format.kind) {
+    case "free":
+      return createFreeCallHandler(services, format, options);
+    case "count":
+      return createCountHandler(services, format, options);
+    default:
+      return createCallHandler(services, format, options);
+  }
 }
 
 function listModels({ auth }: InferenceServices, models: Models): Handler {

@@ -1,4 +1,4 @@
-import type { FormatName } from "../base/format_names.ts";
+import type { FormatName } from "../base/endpoints.ts";
 import { ApiError } from "../base/errors.ts";
 import { fromDecimal } from "../base/money.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";

@@ -1,4 +1,4 @@
-import type { FormatName } from "../base/format_names.ts";
+import type { FormatName } from "../base/endpoints.ts";
 import type { EntryKind } from "../base/entry_kinds.ts";
 import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
 import type { KeyIssuer } from "./key_issuer.ts";

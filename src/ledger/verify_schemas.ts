@@ -1,6 +1,6 @@
 import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
-import { formatNames } from "../base/format_names.ts";
+import { formatNames } from "../base/endpoints.ts";
 import { tokenFieldSchemas } from "./schema.ts";
 import { fromBytes, isObject, type JsonObject } from "../base/json.ts";
 import { userIdUnitsMax } from "../base/limits.ts";

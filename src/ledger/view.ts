@@ -1,7 +1,7 @@
 import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
 import { publicRefusalReasons } from "../base/refusal_reasons.ts";
-import { formatNames } from "../base/format_names.ts";
+import { formatNames } from "../base/endpoints.ts";
 import type { JsonObject } from "../base/json.ts";
 import { currency, decimal, idOf, metadata, nextCursor, time, userId } from "../base/fields.ts";
 import {

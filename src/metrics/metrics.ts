@@ -1,4 +1,4 @@
-import { formatNames } from "../base/format_names.ts";
+import { formatNames } from "../base/endpoints.ts";
 import { keptKinds } from "../base/kept_kinds.ts";
 import { mapRefusalCodes } from "../base/refusal_reasons.ts";
 import { unbookedReasonNames } from "../base/unbooked_reasons.ts";

@@ -1,4 +1,4 @@
-import type { FormatName } from "../base/format_names.ts";
+import type { FormatName } from "../base/endpoints.ts";
 
 /** The formats that an upstream can be set to speak; calls in others are translated. */
 export const upstreamFormats = [

@@ -1,4 +1,4 @@
-import type { FormatName } from "../base/format_names.ts";
+import type { FormatName } from "../base/endpoints.ts";
 
 /** How a request ended. */
 export const requestOutcomes = ["completed", "failed", "canceled", "refused"] as const;

@@ -1,11 +1,8 @@
+import type { ModelEndpoint } from "../base/endpoints.ts";
 import type { Upstream } from "./upstreams.ts";
 
-/** Endpoints that Azure has for each deployment; others name the deployment in the body. */
-const ofDeployments = [
-  ...["/chat/completions", "/completions", "/embeddings"],
-  ...["/audio/transcriptions", "/audio/translations", "/audio/speech"],
-  ...["/images/generations", "/images/edits"],
-];
+/** An endpoint below an upstream's base URL. Its path may have a query. */
+export type EndpointAt = Pick<ModelEndpoint, "path" | "ofDeployments">;
 
 /** Whether a version is one of Azure's dated API. Its v1 API has none, or `preview`. */
 export function isDated(apiVersion: string | null | undefined): boolean {
@@ -13,16 +10,16 @@ export function isDated(apiVersion: string | null | undefined): boolean {
 }
 
 /**
- * The URL of an endpoint; `path` may have a query. With an `apiVersion` as Azure's APIs have it:
+ * The URL of an endpoint. With an `apiVersion` as Azure's APIs have it:
  * https://learn.microsoft.com/azure/ai-services/openai/reference
  */
 export function endpointUrl(
   { url, apiVersion }: Pick<Upstream, "url" | "apiVersion">,
-  path: string,
+  { path, ofDeployments }: EndpointAt,
   model: string | null,
 ): string {
   if (apiVersion === null) return url + path;
-  const deployment = model !== null && isDated(apiVersion) && ofDeployments.includes(path)
+  const deployment = model !== null && isDated(apiVersion) && ofDeployments
     ? `/deployments/${encodeURIComponent(model)}`
     : "";
   const separator = path.includes("?") ? "&" : "?";

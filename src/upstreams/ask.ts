@@ -38,7 +38,7 @@ export async function askUpstream(
   );
   try {
     const sent = await request({
-      url: endpointUrl(upstream, path, null),
+      url: endpointUrl(upstream, { path }, null),
       method,
       headers: {
         ...upstreamHeaders(upstream),

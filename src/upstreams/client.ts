@@ -4,7 +4,7 @@ import { upstreamErrorBytesMax } from "../base/limits.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps, UpstreamBody, UpstreamRequest, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
-import { endpointUrl, upstreamHeaders } from "./address.ts";
+import { type EndpointAt, endpointUrl, upstreamHeaders } from "./address.ts";
 import {
   correctedDialect,
   type Dialect,
@@ -29,8 +29,7 @@ import type { Upstream } from "./upstreams.ts";
 /** One call of an upstream. */
 export interface UpstreamCall extends DialectCall {
   upstream: Upstream;
-  /** The endpoint below the upstream's base URL. */
-  path(dialect: Dialect): string;
+  endpoint(dialect: Dialect): EndpointAt;
   /** The request's body: JSON text, or a form. */
   writeBody(dialect: Dialect): string | FormBytes;
   /** Types of a response that are accepted; absent: JSON, or events for a stream. */
@@ -95,10 +94,10 @@ function send(
   body: string | FormBytes,
   dialect: Dialect,
 ): Promise<UpstreamResponse> {
-  const { upstream, path, id, input, signal, onSend } = call;
+  const { upstream, endpoint, id, input, signal, onSend } = call;
   const isForm = typeof body !== "string";
   return upstream.request({
-    url: endpointUrl(upstream, path(dialect), input.model),
+    url: endpointUrl(upstream, endpoint(dialect), input.model),
     method: "POST",
     body: isForm ? body.bytes : body,
     headers: {

@@ -1,4 +1,4 @@
-import type { FormatName } from "../base/format_names.ts";
+import type { FormatName } from "../base/endpoints.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import type { KnownFields } from "../projects/providers.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";

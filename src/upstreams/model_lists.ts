@@ -124,7 +124,7 @@ async function fetchModels(
       accept: "application/json",
       "accept-encoding": "identity",
     };
-    const url = endpointUrl(upstream, upstream.modelsPath ?? "", null);
+    const url = endpointUrl(upstream, { path: upstream.modelsPath ?? "" }, null);
     const { owner } = upstream;
     const request = { url, method: "GET", headers, signal, owner, body: null } as const;
     const sent = await upstream.request(request);

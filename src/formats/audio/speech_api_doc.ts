@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { errorSchema } from "../../base/errors.ts";
-import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
+import { callHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { speechRequestSchema } from "./speech_request.ts";
 
 const request = { model: "tts-1", input: "Welcome aboard.", voice: "alloy", user: "ada" };
@@ -10,8 +11,8 @@ const soundTypes = [
   ...["audio/pcm", "application/octet-stream"],
 ];
 
-/** `POST /v1/audio/speech`. */
-export const speechApiDoc = callApiDoc("/audio/speech", {
+/** The document of `POST /v1/audio/speech`. */
+export const speechDoc: CallDoc = {
   operationId: "createSpeech",
   summary: "Create speech",
   description:
@@ -19,7 +20,6 @@ export const speechApiDoc = callApiDoc("/audio/speech", {
     "price says. The sound passes on as it arrives, with the upstream's content type. A user who " +
     "must top up gets 402 with the message and the link.",
   body: { schema: speechRequestSchema, examples: { whole: request } },
-  paysFirst: true,
   answers: {
     200: {
       description: "The sound.",
@@ -34,4 +34,4 @@ export const speechApiDoc = callApiDoc("/audio/speech", {
       headers: callHeaders,
     },
   },
-});
+};

@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import type { PassedBody, PassedFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import { bytesPerSecond } from "../../pricing/media_length.ts";
@@ -17,8 +18,7 @@ const tokensPerCharacter = 2;
  */
 export const speechFormat: PassedFormat = {
   ...passedOnFormat,
-  name: "speech",
-  upstreamPath: "/audio/speech",
+  ...endpoints.speech,
   idPrefix: "speech-",
   unit: "characters",
   classes: { input: "uncachedInput", output: "audioOutput" },

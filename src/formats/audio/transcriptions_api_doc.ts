@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { errorSchema } from "../../base/errors.ts";
-import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
+import { callHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { transcriptionTextsSchema } from "./transcription_request.ts";
 
 const formSchema = transcriptionTextsSchema.extend({
@@ -39,22 +40,20 @@ const description = "Charged by the length of the sound, or by tokens, as the pr
   "response passes on as the upstream sent it. A user who must top up gets 402 with the message " +
   "and the link.";
 
-/** `POST /v1/audio/transcriptions`. */
-export const transcriptionsApiDoc = callApiDoc("/audio/transcriptions", {
+/** The document of `POST /v1/audio/transcriptions`. */
+export const transcriptionsDoc: CallDoc = {
   operationId: "createTranscription",
   summary: "Create a transcription",
   description,
   body: { schema: transcriptionSchema, type: "multipart/form-data", examples: { form } },
-  paysFirst: true,
   answers,
-});
+};
 
-/** `POST /v1/audio/translations`. */
-export const translationsApiDoc = callApiDoc("/audio/translations", {
+/** The document of `POST /v1/audio/translations`. */
+export const translationsDoc: CallDoc = {
   operationId: "createTranslation",
   summary: "Create a translation",
   description,
   body: { schema: translationSchema, type: "multipart/form-data", examples: { form } },
-  paysFirst: true,
   answers,
-});
+};

@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import { writeForm } from "../../base/form_body.ts";
 import { isObject } from "../../base/json.ts";
 import type { PassedFormat } from "../../inference/format.ts";
@@ -14,8 +15,7 @@ import { readTranscriptionRequest } from "./transcription_request.ts";
  */
 export const transcriptionsFormat: PassedFormat = {
   ...passedOnFormat,
-  name: "transcriptions",
-  upstreamPath: "/audio/transcriptions",
+  ...endpoints.transcriptions,
   idPrefix: "transcript-",
   readsForms: true,
   unit: "audioMinutes",
@@ -38,7 +38,7 @@ export const transcriptionsFormat: PassedFormat = {
 /** The same into English: https://platform.openai.com/docs/api-reference/audio/createTranslation */
 export const translationsFormat: PassedFormat = {
   ...transcriptionsFormat,
-  upstreamPath: "/audio/translations",
+  ...endpoints.translations,
   idPrefix: "translation-",
 };
 

@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import type { Bridge } from "../../inference/format.ts";
 import { MessageScanner } from "../messages/scanner.ts";
 
@@ -6,8 +7,7 @@ const anthropicVersion = "2023-06-01";
 
 /** How an upstream is called that speaks Anthropic's messages. */
 export const messagesUpstream: Bridge["format"] = {
-  name: "messages",
-  upstreamPath: "/messages",
+  ...endpoints.messages,
   maxTokensFields: ["max_tokens"],
   createScanner: () => new MessageScanner(),
   upstreamHeaders: (apiKey) => ({

@@ -1,5 +1,6 @@
 import type { ResponseDoc } from "../../base/endpoint_doc.ts";
-import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
+import { callHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { chatSchema } from "./request.ts";
 import { completionSchema, streamSchema } from "./response_schema.ts";
 
@@ -48,8 +49,8 @@ const completion: ResponseDoc = {
   headers: callHeaders,
 };
 
-/** `POST /v1/chat/completions`. */
-export const chatApiDoc = callApiDoc("/chat/completions", {
+/** The document of `POST /v1/chat/completions`. */
+export const chatDoc: CallDoc = {
   operationId: "createChatCompletion",
   summary: "Create a chat completion",
   description:
@@ -64,4 +65,4 @@ export const chatApiDoc = callApiDoc("/chat/completions", {
     "separately.",
   body: { schema: chatSchema, examples: { whole: ask, streamed: { ...ask, stream: true } } },
   answers: { 200: completion },
-});
+};

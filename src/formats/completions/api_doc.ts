@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { errorSchema } from "../../base/errors.ts";
-import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
+import { callHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { headFields, paywallSchema, usageSchema } from "../openai/response_schema.ts";
 import { completionRequestSchema } from "./request.ts";
 
@@ -47,8 +48,8 @@ const completed = {
   },
 };
 
-/** `POST /v1/completions`. */
-export const completionsApiDoc = callApiDoc("/completions", {
+/** The document of `POST /v1/completions`. */
+export const completionsDoc: CallDoc = {
   operationId: "createCompletion",
   summary: "Create a completion",
   description:
@@ -72,4 +73,4 @@ export const completionsApiDoc = callApiDoc("/completions", {
       headers: callHeaders,
     },
   },
-});
+};

@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
 import type { TextFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
@@ -20,8 +21,7 @@ import {
 /** OpenAI's legacy completions: https://platform.openai.com/docs/api-reference/completions */
 export const completionsFormat: TextFormat = {
   kind: "text",
-  name: "completions",
-  upstreamPath: "/completions",
+  ...endpoints.completions,
   passedHeaders: ["openai-beta"],
   idPrefix: "cmpl-",
   bridges: [],

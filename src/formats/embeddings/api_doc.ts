@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
+import { callHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { embeddingRequestSchema } from "./request.ts";
 
 const embeddingsSchema = z.looseObject({
@@ -16,14 +17,13 @@ const vectors = {
   usage: { prompt_tokens: 2, total_tokens: 2 },
 };
 
-/** `POST /v1/embeddings`. */
-export const embeddingsApiDoc = callApiDoc("/embeddings", {
+/** The document of `POST /v1/embeddings`. */
+export const embeddingsDoc: CallDoc = {
   operationId: "createEmbedding",
   summary: "Create embeddings",
   description: "The response passes on as the upstream sent it. A user who must top up gets 402 " +
     "with the message and the link.",
   body: { schema: embeddingRequestSchema, examples: { whole: request } },
-  paysFirst: true,
   answers: {
     200: {
       description: "The embeddings.",
@@ -31,4 +31,4 @@ export const embeddingsApiDoc = callApiDoc("/embeddings", {
       headers: callHeaders,
     },
   },
-});
+};

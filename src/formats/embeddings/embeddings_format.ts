@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import type { PassedFormat } from "../../inference/format.ts";
 import type { ResponseScanner } from "../../inference/upstream_response.ts";
 import { isObject } from "../../base/json.ts";
@@ -12,8 +13,7 @@ import { inputsOf, readEmbeddingRequest } from "./request.ts";
  */
 export const embeddingsFormat: PassedFormat = {
   ...passedOnFormat,
-  name: "embeddings",
-  upstreamPath: "/embeddings",
+  ...endpoints.embeddings,
   idPrefix: "emb-",
   unit: null,
   classes: { input: "uncachedInput", output: null },

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { errorSchema } from "../../base/errors.ts";
-import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
+import { callHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { imageRequestSchema } from "./request.ts";
 
 const imagesSchema = z.looseObject({
@@ -12,8 +13,8 @@ const request = { model: "dall-e-3", prompt: "A lighthouse", size: "1024x1024", 
 const images = { created: 1_769_851_800, data: [{ b64_json: "iVBORw0KGgo=" }] };
 const event = { type: "image_generation.completed", b64_json: "iVBORw0KGgo=" };
 
-/** `POST /v1/images/generations`. */
-export const imagesApiDoc = callApiDoc("/images/generations", {
+/** The document of `POST /v1/images/generations`. */
+export const imagesDoc: CallDoc = {
   operationId: "createImage",
   summary: "Create images",
   description: "Charged by the image, its quality and its size, or by tokens, as the price says. " +
@@ -23,7 +24,6 @@ export const imagesApiDoc = callApiDoc("/images/generations", {
     schema: imageRequestSchema,
     examples: { whole: request, streamed: { ...request, model: "gpt-image-1", stream: true } },
   },
-  paysFirst: true,
   answers: {
     200: {
       description: "The images.",
@@ -37,4 +37,4 @@ export const imagesApiDoc = callApiDoc("/images/generations", {
       headers: callHeaders,
     },
   },
-});
+};

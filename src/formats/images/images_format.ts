@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import type { PassedFormat } from "../../inference/format.ts";
 import { imagePriceName } from "../../pricing/units.ts";
 import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
@@ -11,8 +12,7 @@ import { readImageRequest } from "./request.ts";
  */
 export const imagesFormat: PassedFormat = {
   ...passedOnFormat,
-  name: "images",
-  upstreamPath: "/images/generations",
+  ...endpoints.images,
   idPrefix: "img-",
   unit: "images",
   classes: { input: "uncachedInput", output: "imageOutput" },

@@ -1,10 +1,6 @@
-import {
-  type EndpointDoc,
-  type EndpointDocs,
-  type ResponseDoc,
-  responseDocs,
-} from "../../base/endpoint_doc.ts";
-import { callApiDoc, callHeaders, countApiDoc, freeCallHeaders } from "../../inference/api_doc.ts";
+import { type ResponseDoc, responseDocs } from "../../base/endpoint_doc.ts";
+import { callHeaders, freeCallHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { countRequestSchema, messagesRequestSchema } from "./request.ts";
 import {
   messageErrorSchema,
@@ -59,20 +55,8 @@ const message: ResponseDoc = {
   headers: callHeaders,
 };
 
-/** The same endpoint for clients that add `/v1` to a base URL that ends in `/v1/{user}`. */
-function belowUser(path: string, docs: EndpointDocs): EndpointDocs {
-  const doc = docs[`/v1/:user${path}`]?.POST;
-  if (!doc) return docs;
-  const again: EndpointDoc = {
-    ...doc,
-    operationId: `${doc.operationId}BelowBase`,
-    variantOf: doc.variantOf ?? doc.operationId,
-    summary: `${doc.summary}, below a base URL with the user`,
-  };
-  return { ...docs, [`/v1/:user/v1${path}`]: { POST: again } };
-}
-
-const create = callApiDoc("/messages", {
+/** The document of `POST /v1/messages`. */
+export const messagesDoc: CallDoc = {
   operationId: "createMessage",
   summary: "Create a message",
   description:
@@ -89,10 +73,11 @@ const create = callApiDoc("/messages", {
   },
   errorSchema: messageErrorSchema,
   answers: { 200: message },
-});
+};
 
 const eight = { eight: { input_tokens: 8 } };
-const count = countApiDoc("/messages/count_tokens", {
+/** The document of `POST /v1/messages/count_tokens`. */
+export const messagesCountDoc: CallDoc = {
   operationId: "createTokenCount",
   summary: "Count message tokens",
   description:
@@ -100,10 +85,4 @@ const count = countApiDoc("/messages/count_tokens", {
   body: { schema: countRequestSchema, examples: { hello: { model: request.model, messages } } },
   errorSchema: messageErrorSchema,
   answers: { 200: responseDocs("The count.", tokenCountSchema, eight, freeCallHeaders) },
-});
-
-/** `POST /v1/messages` and `POST /v1/messages/count_tokens`. */
-export const messagesApiDoc: EndpointDocs = {
-  ...belowUser("/messages", create),
-  ...belowUser("/messages/count_tokens", count),
 };

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { responseDocs } from "../../base/endpoint_doc.ts";
-import { callApiDoc, rateHeaderFields } from "../../inference/api_doc.ts";
+import { freeCallHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { moderationRequestSchema } from "./moderations_format.ts";
 
 const moderationSchema = z.looseObject({
@@ -15,8 +16,8 @@ const moderation = {
   results: [{ flagged: false, categories: {}, category_scores: {} }],
 };
 
-/** `POST /v1/moderations`. */
-export const moderationsApiDoc = callApiDoc("/moderations", {
+/** The document of `POST /v1/moderations`. */
+export const moderationsDoc: CallDoc = {
   operationId: "createModeration",
   summary: "Create a moderation",
   description: "Needs no user and no balance: nothing is held, charged or recorded. The rate " +
@@ -25,8 +26,7 @@ export const moderationsApiDoc = callApiDoc("/moderations", {
     schema: moderationRequestSchema,
     examples: { text: { input: "Is this all right?" } },
   },
-  isFree: true,
   answers: {
-    200: responseDocs("The classification.", moderationSchema, { moderation }, rateHeaderFields),
+    200: responseDocs("The classification.", moderationSchema, { moderation }, freeCallHeaders),
   },
-});
+};

@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import { z } from "zod";
 import { modelName, userField } from "../../base/fields.ts";
 import { isObject } from "../../base/json.ts";
@@ -23,8 +24,8 @@ const known = new Set([...fieldNames, "safety_identifier"]);
 
 /** OpenAI's moderations: https://platform.openai.com/docs/api-reference/moderations */
 export const moderationsFormat: FreeFormat = {
-  name: "moderations",
-  upstreamPath: "/moderations",
+  kind: "free",
+  ...endpoints.moderations,
   readRequest(body, policy) {
     requireExactNames(body, fieldNames);
     const { model } = parseWith(moderationRequestSchema, body);

@@ -1,9 +1,9 @@
-import type { EndpointDocs, ResponseDoc } from "../../base/endpoint_doc.ts";
-import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
+import type { ResponseDoc } from "../../base/endpoint_doc.ts";
+import { callHeaders } from "../../inference/api_doc.ts";
+import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { responsesRequestSchema } from "./request.ts";
 import { responseEventSchema, responseSchema } from "./response_schema.ts";
 
-const path = "/responses";
 const link = "https://farebox.example/t/8Fk2QwZ1nXb7Lr4pV";
 const ask = { model: "gpt-4o-mini", input: "Hello", user: "ada" };
 
@@ -62,8 +62,8 @@ const response: ResponseDoc = {
   headers: callHeaders,
 };
 
-/** `POST /v1/responses`. */
-export const responsesApiDoc: EndpointDocs = callApiDoc(path, {
+/** The document of `POST /v1/responses`. */
+export const responsesDoc: CallDoc = {
   operationId: "createResponse",
   summary: "Create a response",
   description:
@@ -83,4 +83,4 @@ export const responsesApiDoc: EndpointDocs = callApiDoc(path, {
     examples: { whole: ask, streamed: { ...ask, stream: true } },
   },
   answers: { 200: response },
-});
+};

@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import type { Json } from "../../base/json.ts";
 import type { TextFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
@@ -21,8 +22,7 @@ import { responsesUsage } from "./usage.ts";
 /** OpenAI's responses: https://platform.openai.com/docs/api-reference/responses */
 export const responsesFormat: TextFormat = {
   kind: "text",
-  name: "responses",
-  upstreamPath: "/responses",
+  ...endpoints.responses,
   bridges: [responsesToChat],
   passedHeaders: ["openai-beta"],
   idPrefix: responseIdPrefix,

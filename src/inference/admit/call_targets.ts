@@ -68,7 +68,7 @@ function prepare(
   { target, terms }: PricedTarget,
 ): CallTarget {
   const { upstream, model } = target;
-  if (!speaks(upstream, format)) throw endpointNotServed(format.upstreamPath);
+  if (!speaks(upstream, format)) throw endpointNotServed(format.path);
   const hasUnit = format.kind === "passed" && format.unit !== null;
   if (!hasUnit && pricesOnlyUnits(terms.price)) throw pricedOtherwise(asked.model);
   const covers = coverageOf(terms);

@@ -27,7 +27,7 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
   const sent = withoutFields(input, upstream.fields.refused);
   const { response, dialect } = await callUpstream({
     upstream,
-    path: (dialect) => formatOf(dialect.format).upstreamPath,
+    endpoint: (dialect) => formatOf(dialect.format),
     input,
     targets: targetsOf(format),
     cap,
@@ -74,10 +74,10 @@ function bridgesOf(format: Format): readonly Bridge[] {
 }
 
 /** What an upstream is told of, and asked for, where its response passes on as it is. */
-function asPassed({ bodies, upstreamPath }: PassedFormat) {
+function asPassed({ bodies, path }: PassedFormat) {
   return {
     accept: bodies ? "*/*" : undefined,
-    unserved: () => endpointNotServed(upstreamPath),
+    unserved: () => endpointNotServed(path),
   };
 }
 

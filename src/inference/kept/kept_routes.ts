@@ -1,3 +1,4 @@
+import { endpoints } from "../../base/endpoints.ts";
 import { ApiError, badRequest } from "../../base/errors.ts";
 import type { Handler, Incoming } from "../../base/handler.ts";
 import { corsHeaders, textResponse } from "../../base/response.ts";
@@ -46,7 +47,7 @@ export function createKeptHandler(
       if (kept.hasTurn) throw notKeptByUpstream(id, method);
       const upstream = await findUpstreamNamed(project, kept.upstream ?? null);
       if (!upstream) throw noUpstream(deps.config);
-      const at = `/responses/${encodeURIComponent(id)}${suffix}${search}`;
+      const at = `${endpoints.responses.path}/${encodeURIComponent(id)}${suffix}${search}`;
       const { status, text } = await askUpstream(deps, upstream, {
         method,
         path: at,
