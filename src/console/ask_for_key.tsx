@@ -1,16 +1,9 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Deps } from "../deps.ts";
 import { FormError, FormField } from "../pages/form_parts.tsx";
-import { type ConsoleVisit, isMultipart } from "./guard.tsx";
+import { type AskForKey, isMultipart } from "./guard.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { createSignInThrottle } from "./sign_in_throttle.ts";
-
-/**
- * Asks for the key again, for what a browser that was left open, or a stolen cookie, must not
- * suffice for. Null when the key was entered within the last minutes, or comes with this form, from
- * which it is then removed. Else the response is a page that sends the same form with the key.
- */
-export type AskForKey = (visit: ConsoleVisit, form: URLSearchParams) => Promise<Response | null>;
 
 const field = "sessionKey";
 

@@ -2,7 +2,7 @@
 import { Icon } from "../pages/icons.tsx";
 import { checkoutKindOf } from "../payments/merchant.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
-import type { OverviewView } from "./overview.tsx";
+import type { OverviewView } from "./overview_view.ts";
 import { merchantIdOf, unbookedOfProject } from "../payments/unbooked.ts";
 import { isSecretWrong, readUnverified } from "../payments/unverified.ts";
 

@@ -11,7 +11,6 @@ import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Flash, withFlash } from "./flash.ts";
 import { BarePage, ConsolePage, type NavItem } from "./frame.tsx";
-import type { AskForKey } from "./ask_for_key.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { ConsoleSession } from "./session.ts";
 
@@ -52,6 +51,13 @@ interface PageOptions {
   problem?: string | null;
   status?: number;
 }
+
+/**
+ * Asks for the key again, for what a browser that was left open, or a stolen cookie, must not
+ * suffice for. Null when the key was entered within the last minutes, or comes with this form, from
+ * which it is then removed. Else the response is a page that sends the same form with the key.
+ */
+export type AskForKey = (visit: ConsoleVisit, form: URLSearchParams) => Promise<Response | null>;
 
 /** What a request for a page needs besides a session. */
 export interface PageRule {

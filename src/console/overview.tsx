@@ -2,40 +2,24 @@
 import type { Child } from "@hono/hono/jsx";
 import type { Handler } from "../base/handler.ts";
 import { type Amount, formatAmount, toAmount } from "../base/money.ts";
-import { readUserStats, type UserStats } from "../ledger/user_stats.ts";
+import { readUserStats } from "../ledger/user_stats.ts";
 import { MoneyCell, Stats } from "../pages/parts.tsx";
-import type { ApiKey } from "../projects/schema.ts";
 import { readSummary, type Summary } from "../summaries/summary.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
-import { type RanOut, readRanOut } from "../requests/ran_out.ts";
-import { readTopSpenders, type TopSpender } from "../summaries/top_users.ts";
+import { readRanOut } from "../requests/ran_out.ts";
+import { readTopSpenders } from "../summaries/top_users.ts";
 import { Attention, attentionOf } from "./attention.tsx";
 import { FirstSteps, stepsOf } from "./first_steps.tsx";
-import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import type { ConsoleGuard } from "./guard.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { Endings, ModelTable, UserTables } from "./overview_tables.tsx";
 import { RevenueChart } from "./money_chart.tsx";
 import { Change } from "./change.tsx";
 import { OverviewFilters, readOverviewFilter } from "./overview_filter.tsx";
 import { respondFiltered } from "./overview_part.tsx";
-import { headingOf, type Period, periodBefore, readPeriod } from "./period.ts";
+import type { OverviewView } from "./overview_view.ts";
+import { headingOf, periodBefore, readPeriod } from "./period.ts";
 import { chargedAmount } from "./timeline.ts";
-
-/** What the overview shows. */
-export interface OverviewView {
-  visit: ProjectVisit;
-  period: Period;
-  summary: Summary;
-  /** The period of the same length before. */
-  before: Summary;
-  /** Null where it is not known. */
-  users: UserStats | null;
-  /** Of the period, the highest spending first. */
-  topSpenders: readonly TopSpender[];
-  keys: readonly ApiKey[];
-  /** Who was refused for lack of money, the last first. */
-  ranOut: readonly RanOut[];
-}
 
 /** What a project earned, what it cost and what needs a hand, in a period. */
 export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handler {

@@ -6,7 +6,7 @@ import { Share } from "../pages/chart.tsx";
 import { Card, type Column, EmptyState, MoneyCell, Table, TimeCell } from "../pages/parts.tsx";
 import type { CallTotals, ReasonCount, SummaryTotals } from "../summaries/summary.ts";
 import { chargedAmount } from "./timeline.ts";
-import type { OverviewView } from "./overview.tsx";
+import type { OverviewView } from "./overview_view.ts";
 import { UserLink } from "./user_link.tsx";
 
 const listed = 8;

@@ -4,17 +4,7 @@ import { type ConnectionPool, HttpConnection, type HttpSocket } from "./connecti
 import { IdleConnections } from "./idle_connections.ts";
 import { Pace } from "./pace.ts";
 import type { FindProxy, HttpProxy } from "./proxy.ts";
-
-/** The address of a server. */
-export interface ServerAddress {
-  hostname: string;
-  /** The IP address to connect to, where it is known already: the name is not resolved again. */
-  address?: string;
-  port: number;
-  secure: boolean;
-  /** For whom its name is looked up: a project; absent: the operator. */
-  owner?: string;
-}
+import type { ServerAddress } from "./server_address.ts";
 
 /**
  * Connects to a server, by TLS where it is secure; with a proxy, through a tunnel. Resolves once

@@ -1,4 +1,4 @@
-import type { ServerAddress } from "./client.ts";
+import type { ServerAddress } from "./server_address.ts";
 
 /** An HTTP proxy, reached by plain TCP. */
 export interface HttpProxy {

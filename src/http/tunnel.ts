@@ -1,5 +1,5 @@
 import { encodeUtf8 } from "../base/utf8.ts";
-import type { ServerAddress } from "./client.ts";
+import type { ServerAddress } from "./server_address.ts";
 import type { HttpSocket } from "./connection.ts";
 import { ProtocolError, readHead } from "./head.ts";
 import type { HttpProxy } from "./proxy.ts";

@@ -2,7 +2,7 @@ import type { Amount } from "../base/money.ts";
 import type { PricedCall } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import type { UpstreamError } from "../upstreams/errors.ts";
-import type { Target, Upstream } from "../upstreams/upstreams.ts";
+import type { Target, Upstream } from "../upstreams/upstream.ts";
 import type { ModelRequest } from "./model_request.ts";
 import type { PromptMedia } from "./admit/prompt_size.ts";
 import type { TargetQuote } from "./admit/quote.ts";

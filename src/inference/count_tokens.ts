@@ -13,7 +13,7 @@ import { endUserIfAny } from "../projects/end_user.ts";
 import { requireModel } from "../projects/key_models.ts";
 import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import { modelNotFound, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
-import type { Upstream } from "../upstreams/upstreams.ts";
+import type { Upstream } from "../upstreams/upstream.ts";
 import { withModel } from "./admit/call_targets.ts";
 import type { TextFormat } from "./format.ts";
 import type { ModelRequest } from "./model_request.ts";

@@ -17,7 +17,7 @@ import {
   noUpstream,
   upstreamTimeout,
 } from "../upstreams/errors.ts";
-import type { Upstream } from "../upstreams/upstreams.ts";
+import type { Upstream } from "../upstreams/upstream.ts";
 import { withModel } from "./admit/call_targets.ts";
 import type { RequestFormat } from "./format.ts";
 import type { FieldPolicy } from "./model_request.ts";

@@ -11,7 +11,7 @@ import type { KeptTexts } from "../store/kept_texts.ts";
 import type { RefusedModels } from "../summaries/refused_models.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
-import type { FindTargets, FindUpstreamNamed } from "../upstreams/upstreams.ts";
+import type { FindTargets, FindUpstreamNamed } from "../upstreams/upstream.ts";
 import type { CountingBudget, CountingQueue, UnpaidCounting } from "./admit/prompt_counting.ts";
 import type { RateLimiter } from "./admit/rate_limiter.ts";
 import type { RefusalReports } from "./admit/refusal_reports.ts";

@@ -9,14 +9,6 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
-import type {
-  Deps,
-  RequestUpstream,
-  UpstreamRequest,
-  UpstreamResponse,
-  WebhookHttpRequest,
-  WebhookHttpResponse,
-} from "../deps.ts";
 
 /** A span of a trace, and its steps. */
 class TraceSpan {
@@ -55,6 +47,13 @@ class TraceSpan {
   }
 }
 
+/** A request that can be sent in a span. */
+interface TracedRequest {
+  method: string;
+  url: string | URL;
+  headers: Record<string, string>;
+}
+
 /** Traces, by Deno's own OpenTelemetry. */
 export interface Tracing {
   /** Names the server's span by the route, and returns its trace's id. */
@@ -62,11 +61,13 @@ export interface Tracing {
   /** Starts a span within the current one. It can be found by `cause` for a while. */
   within(name: string, cause: string): TraceSpan;
   /**
-   * Sends a request to an upstream in a client span, whose context is passed on in `traceparent`.
+   * Sends a request in a client span, whose context is passed on in `traceparent`. The span ends
+   * with the head of the response.
    */
-  upstream(request: UpstreamRequest, send: RequestUpstream): Promise<UpstreamResponse>;
-  /** Sends a webhook in a client span, in the same way. */
-  webhook(request: WebhookHttpRequest, send: Deps["sendWebhook"]): Promise<WebhookHttpResponse>;
+  send<R extends TracedRequest, T extends { status: number }>(
+    request: R,
+    send: (request: R) => Promise<T>,
+  ): Promise<T>;
   /** Starts a span in a trace of its own, linked to the span of `cause`, if that is known. */
   apart(name: string, cause: string | null): TraceSpan;
 }
@@ -101,8 +102,7 @@ export function createTracing(): Tracing | null {
       remember(cause, span);
       return new TraceSpan(span, around);
     },
-    upstream: traceUpstreamRequest,
-    webhook: (request, send) => traceRequest({ ...request, method: "POST" }, send),
+    send: traceRequest,
     apart(name, cause) {
       const known = cause === null ? undefined : causes.get(cause);
       const links = known ? [{ context: known.spanContext() }] : [];
@@ -112,21 +112,8 @@ export function createTracing(): Tracing | null {
   };
 }
 
-/** Sends a request to an upstream in a client span, which ends with the head of the response. */
-export async function traceUpstreamRequest(
-  request: UpstreamRequest,
-  send: RequestUpstream,
-): Promise<UpstreamResponse> {
-  return await traceRequest(request, send);
-}
-
-interface TracedRequest {
-  method: string;
-  url: string | URL;
-  headers: Record<string, string>;
-}
-
-async function traceRequest<R extends TracedRequest, T extends { status: number }>(
+/** Sends a request in a client span, which ends with the head of the response. */
+export async function traceRequest<R extends TracedRequest, T extends { status: number }>(
   request: R,
   send: (request: R) => Promise<T>,
 ): Promise<T> {

@@ -11,7 +11,7 @@ import {
   userLinksPrefix,
 } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
-import type { AuthorizationLink, LinkSubject } from "./links.ts";
+import type { AuthorizationLink, LinkSubject } from "./link_subject.ts";
 
 /** What a code is for. */
 type LinkRow = ({ kind: "topup" } & LinkSubject | { kind: "authorize" } & AuthorizationLink) & {

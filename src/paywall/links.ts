@@ -5,19 +5,7 @@ import { keyText } from "../store/batch.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createSignedTokens } from "../store/signed_tokens.ts";
 import { createLinkCodes, isLinkCode } from "./link_codes.ts";
-
-/** The user and the project that a link is for. */
-export interface LinkSubject {
-  projectId: string;
-  user: string;
-}
-
-/** A request for authorization: for whom, when, and its id. */
-export interface AuthorizationLink extends LinkSubject {
-  requestId: string;
-  /** In ms. A decision invalidates every link created before it. */
-  issuedAt: number;
-}
+import type { AuthorizationLink, LinkSubject } from "./link_subject.ts";
 
 /** Creates and reads the links in paywall messages. */
 export interface Links {

@@ -118,7 +118,7 @@ function openHttpClient(tracing: Tracing | null, resolve: Deps["resolve"]): Requ
   const findProxy = readProxies((name) => Deno.env.get(name)) ?? undefined;
   const connect = createConnect([], { resolve, clock: realClock });
   const client = createHttpClient(connect, realClock, findProxy);
-  return tracing ? (request) => tracing.upstream(request, client) : client;
+  return tracing ? (request) => tracing.send(request, client) : client;
 }
 
 /**
@@ -132,7 +132,7 @@ function openWebhookSender(
   const findProxy = webhooks.useProxy ? readProxies((name) => Deno.env.get(name)) : () => null;
   if (!findProxy) throw new Error("WEBHOOK_USE_PROXY needs HTTPS_PROXY or ALL_PROXY");
   const send = createWebhookSender({ clock: realClock, caCerts, findProxy });
-  return tracing ? (request) => tracing.webhook(request, send) : send;
+  return tracing ? (request) => tracing.send({ ...request, method: "POST" }, send) : send;
 }
 
 function processFacts(): ProcessFacts {

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { connect } from "node:tls";
-import type { ServerAddress } from "../http/client.ts";
+import type { ServerAddress } from "../http/server_address.ts";
 import { asksForCertificate, clientHello } from "../http/tls_hello.ts";
 
 type Probed = ServerAddress & { address: string };

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Deps, UpstreamBody, WebhookHttpRequest, WebhookHttpResponse } from "../deps.ts";
-import { encodeRequest, type ServerAddress } from "../http/client.ts";
+import { encodeRequest } from "../http/client.ts";
+import type { ServerAddress } from "../http/server_address.ts";
 import { AllAddressesFailed, connectToFirst } from "../http/connect_first.ts";
 import { HttpConnection } from "../http/connection.ts";
 import {

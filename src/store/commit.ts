@@ -2,8 +2,8 @@ import { withDeadline } from "../base/deadline.ts";
 import { ApiError, storeUnavailable, UnknownOutcome } from "../base/errors.ts";
 import { storeDeadlineMs } from "../base/limits.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Deps } from "../deps.ts";
 import { type Batch, keyText, openBatch, type PendingWrite, touchedBy } from "./batch.ts";
+import type { CommitMeter, StoreCounter } from "./commit_meter.ts";
 import { commitMarkersPrefix } from "./keys.ts";
 import { asStoreFault, emptyWrite, type Increment, type Key, type Kv, type Write } from "./kv.ts";
 import { type Budgets, createBudgets } from "./budgets.ts";
@@ -49,10 +49,7 @@ interface CommitterOptions {
   kv: Kv;
   newBatchId: () => string;
   clock: Pick<Clock, "elapsed" | "after">;
-  meter: Pick<
-    Deps["metrics"],
-    "commits" | "commitTime" | "commitWrites" | "retried" | "markers"
-  >;
+  meter: CommitMeter;
 }
 
 /** The most counted increments that go with one write, which reserves space for that many rows. */
@@ -322,7 +319,11 @@ const markerLifetimeMs = 10 * 60 * 1000;
  * let a write that landed be reported as failed.
  */
 export function createMarkerSweep(
-  { kv, clock, metrics }: Pick<Deps, "clock" | "metrics"> & { kv: Kv },
+  { kv, clock, metrics }: {
+    kv: Kv;
+    clock: Pick<Clock, "elapsed">;
+    metrics: { repairs: { commit_marker: StoreCounter } };
+  },
 ): () => Promise<void> {
   let seenSince = new Map<string, number>();
   return async () => {

@@ -1,6 +1,6 @@
 import { storeUnavailable, UnknownOutcome } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
-import type { Deps } from "../deps.ts";
+import type { CommitMeter } from "./commit_meter.ts";
 import { commitMarkerKey } from "./keys.ts";
 import type { Key, Kv, Row, Write } from "./kv.ts";
 
@@ -13,7 +13,7 @@ export type MarkedOutcome = string | readonly number[];
 interface MarkedWritesOptions {
   kv: Kv;
   newBatchId: () => string;
-  markers: Deps["metrics"]["markers"];
+  markers: CommitMeter["markers"];
 }
 
 const landed = new TextEncoder().encode("landed");

@@ -1,5 +1,5 @@
 import type { ModelEndpoint } from "../base/endpoints.ts";
-import type { Upstream } from "./upstreams.ts";
+import type { Upstream } from "./upstream.ts";
 
 /** An endpoint below an upstream's base URL. Its path may have a query. */
 export type EndpointAt = Pick<ModelEndpoint, "path" | "ofDeployments">;

@@ -4,7 +4,7 @@ import { inflated } from "../http/inflate.ts";
 import { endpointUrl, upstreamHeaders } from "./address.ts";
 import { abortError, readUpstreamBody } from "./client.ts";
 import { redactKey, upstreamTimeout, upstreamUnreachable } from "./errors.ts";
-import type { Upstream } from "./upstreams.ts";
+import type { Upstream } from "./upstream.ts";
 
 /** A request to an upstream that is no call of a model, and costs nothing. */
 export interface UpstreamQuestion {

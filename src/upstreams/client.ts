@@ -24,7 +24,7 @@ import {
   upstreamTimeout,
   upstreamUnreachable,
 } from "./errors.ts";
-import type { Upstream } from "./upstreams.ts";
+import type { Upstream } from "./upstream.ts";
 
 /** One call of an upstream. */
 export interface UpstreamCall extends DialectCall {

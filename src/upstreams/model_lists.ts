@@ -5,7 +5,7 @@ import type { Deps } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
 import { endpointUrl, upstreamHeaders } from "./address.ts";
 import { readUpstreamBody } from "./client.ts";
-import type { Upstream } from "./upstreams.ts";
+import type { Upstream } from "./upstream.ts";
 
 /** A model in an upstream's own list. */
 export interface ListedModel {

@@ -4,7 +4,8 @@ import { type PublicPrice, publicPrice } from "../pricing/public_price.ts";
 import type { ModelTerms, PricedPlace, Prices } from "../pricing/terms.ts";
 import type { Modalities, ModelList } from "./model_lists.ts";
 import type { ModelView } from "./model_schema.ts";
-import type { CatchAll, Upstreams } from "./upstreams.ts";
+import type { CatchAll } from "./upstream.ts";
+import type { Upstreams } from "./upstreams.ts";
 
 /** The models that a project can serve. */
 export interface Models {

@@ -1,5 +1,5 @@
 import type { ModelRoute } from "../projects/upstream_schema.ts";
-import type { Target } from "./upstreams.ts";
+import type { Target } from "./upstream.ts";
 
 /** A target of a call, with what is known of it. */
 export interface Candidate {

@@ -11,7 +11,7 @@ import {
   TargetBreaker,
 } from "./target_breaker.ts";
 import { type ChoiceCall, orderTargets } from "./target_choice.ts";
-import type { Target, Targets, Upstream } from "./upstreams.ts";
+import type { Target, Targets, Upstream } from "./upstream.ts";
 
 /**
  * What is known of targets, in this process and, within seconds, in the others: whether their

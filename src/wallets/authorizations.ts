@@ -8,7 +8,7 @@ import {
   encodeAuthorization,
   formerPayers,
 } from "../ledger/authorization.ts";
-import type { AuthorizationLink, LinkSubject } from "../paywall/links.ts";
+import type { AuthorizationLink, LinkSubject } from "../paywall/link_subject.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import { accountKey, authorizationKey, connectionKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";

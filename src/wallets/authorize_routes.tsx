@@ -15,7 +15,8 @@ import {
 } from "../base/money.ts";
 import { type Authorization, readAuthorization } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
-import type { AuthorizationLink, Links } from "../paywall/links.ts";
+import type { AuthorizationLink } from "../paywall/link_subject.ts";
+import type { Links } from "../paywall/links.ts";
 import { brandOf } from "../pages/brand.ts";
 import { type Reader, readerOf } from "../pages/texts/texts.tsx";
 import { readForm } from "../pages/form.ts";

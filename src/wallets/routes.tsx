@@ -12,7 +12,7 @@ import { listActivities } from "../ledger/activities.ts";
 import { readBalance } from "../ledger/balance.ts";
 import { type Reader, readerOf } from "../pages/texts/texts.tsx";
 import type { ShownEntry } from "../paywall/activity_days.tsx";
-import type { LinkSubject } from "../paywall/links.ts";
+import type { LinkSubject } from "../paywall/link_subject.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
 import { checkId } from "../projects/admin_guard.ts";

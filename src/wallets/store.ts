@@ -1,6 +1,6 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Authorization, decodeAuthorization } from "../ledger/authorization.ts";
-import type { LinkSubject } from "../paywall/links.ts";
+import type { LinkSubject } from "../paywall/link_subject.ts";
 import {
   authorizationKey,
   connectionsPrefix,

@@ -1,13 +1,22 @@
 import { isObject, parseJson } from "../base/json.ts";
 import { settingsStaleMs } from "../base/limits.ts";
 import type { Deps } from "../deps.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
 import { afterAttempt, endedAsError, isPermanent } from "./delivery.ts";
-import type { DispatcherDeps } from "./dispatcher.ts";
 import type { DeliverySlots, Endpoint, LeasedDelivery } from "./endpoint.ts";
+import type { Guard } from "./guard.ts";
 import type { ResultRecorder } from "./record.ts";
 import type { Delivery } from "./schema.ts";
 import { type OutgoingWebhook, send, type SendResult } from "./send.ts";
-import type { OpenSubscription } from "./subscriptions.ts";
+import type { OpenSubscription, Subscriptions } from "./subscriptions.ts";
+
+/** What attempts depend on. */
+export interface AttemptDeps {
+  deps: Deps;
+  projectCache: ProjectCache;
+  guard: Guard;
+  subscriptions: Pick<Subscriptions, "open">;
+}
 
 /** Runs attempts of leased deliveries. */
 export interface AttemptRunner {
@@ -32,7 +41,7 @@ const openedMs = 60 * settingsStaleMs;
 
 /** Creates the runner of attempts: open -> send -> record. */
 export function createAttemptRunner(
-  { deps, projectCache, guard, subscriptions }: DispatcherDeps,
+  { deps, projectCache, guard, subscriptions }: AttemptDeps,
   { slots, results, onFree }: TryDeps,
 ): AttemptRunner {
   const { clock, config, randomBytes, alarm } = deps;

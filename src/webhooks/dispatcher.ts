@@ -9,14 +9,11 @@ import { createLeases } from "./lease.ts";
 import { DeliverySlots, type Endpoint, type LeasedDelivery } from "./endpoint.ts";
 import { createFanOut, outboxGraceMs } from "./fan_out.ts";
 import { readyGrainMs, readyTime } from "./delivery_rows.ts";
-import type { Deps, LogFields } from "../deps.ts";
+import type { LogFields } from "../deps.ts";
 import { createResultRecorder } from "./record.ts";
 import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";
-import { createAttemptRunner } from "./attempt.ts";
-import type { ProjectCache } from "../projects/project_cache.ts";
+import { type AttemptDeps, createAttemptRunner } from "./attempt.ts";
 import type { ReportFailing } from "./failing.ts";
-import type { Guard } from "./guard.ts";
-import type { Subscriptions } from "./subscriptions.ts";
 
 /**
  * Delivers events to their subscribers. The store is authoritative: what this process misses,
@@ -212,10 +209,6 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
 }
 
 /** What the dispatcher depends on. */
-export interface DispatcherDeps {
-  deps: Deps;
-  projectCache: ProjectCache;
-  guard: Guard;
-  subscriptions: Pick<Subscriptions, "open">;
+export interface DispatcherDeps extends AttemptDeps {
   reportFailing: ReportFailing;
 }

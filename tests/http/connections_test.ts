@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { UpstreamRequest, UpstreamResponse } from "../../src/deps.ts";
-import { createHttpClient, type ServerAddress } from "../../src/http/client.ts";
+import { createHttpClient } from "../../src/http/client.ts";
+import type { ServerAddress } from "../../src/http/server_address.ts";
 import type { HttpSocket } from "../../src/http/connection.ts";
 import { Pace } from "../../src/http/pace.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHttpClient } from "../../src/http/client.ts";
 import { type HttpProxy, readProxies } from "../../src/http/proxy.ts";
 import { createConnect } from "../../src/platform/connect.ts";
-import { traceUpstreamRequest } from "../../src/metrics/tracing.ts";
+import { traceRequest } from "../../src/metrics/tracing.ts";
 import { startProxy } from "../support/tunnel_proxy.ts";
 
 const read = (name: string) =>
@@ -153,7 +153,7 @@ for (const through of ["no proxy", "a tunnel", "a proxy that does not answer"]) 
       const client = clientBy(proxy);
       const send: typeof client = kind === "plain"
         ? client
-        : (request) => traceUpstreamRequest(request, client);
+        : (request) => traceRequest(request, client);
       const stop = new AbortController();
       let sent = false;
       const call = send(requestTo(`https://127.0.0.1:${port}/`, stop.signal, () => (sent = true)));

@@ -1,4 +1,5 @@
-import type { Connect, ServerAddress } from "../../src/http/client.ts";
+import type { Connect } from "../../src/http/client.ts";
+import type { ServerAddress } from "../../src/http/server_address.ts";
 import type { HttpSocket } from "../../src/http/connection.ts";
 
 /** A request as a scripted server received it, whole. */

@@ -2,7 +2,7 @@ import type { ModelRoute } from "../../src/projects/upstream_schema.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { testPricing } from "./world.ts";
 import type { ChoiceCall } from "../../src/upstreams/target_choice.ts";
-import type { Target, Targets, Upstream } from "../../src/upstreams/upstreams.ts";
+import type { Target, Targets, Upstream } from "../../src/upstreams/upstream.ts";
 
 /** An upstream that is never asked. */
 export function upstreamNamed(name: string, apiKey: string | null = null): Upstream {

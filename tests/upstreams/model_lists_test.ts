@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { requestByFetch } from "../../src/http/by_fetch.ts";
 import { createModelLists, type ModelList } from "../../src/upstreams/model_lists.ts";
-import type { Upstream } from "../../src/upstreams/upstreams.ts";
+import type { Upstream } from "../../src/upstreams/upstream.ts";
 import { createHandClock } from "../support/clock.ts";
 import { upstreamNamed } from "../support/targets.ts";
 import { type Body, createWorld } from "../support/world.ts";

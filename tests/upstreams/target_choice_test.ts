@@ -5,7 +5,7 @@ import {
   type ChoiceCall,
   orderTargets,
 } from "../../src/upstreams/target_choice.ts";
-import type { Targets } from "../../src/upstreams/upstreams.ts";
+import type { Targets } from "../../src/upstreams/upstream.ts";
 import { always } from "../support/property.ts";
 import { choiceCall, namesOf, targetsOf } from "../support/targets.ts";
 import { mulberry32 } from "../support/random.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Key } from "../../src/store/kv.ts";
 import { targetHealthPrefix } from "../../src/store/keys.ts";
 import { createTargetHealth, type TargetHealth } from "../../src/upstreams/target_health.ts";
-import type { Target, Targets } from "../../src/upstreams/upstreams.ts";
+import type { Target, Targets } from "../../src/upstreams/upstream.ts";
 import { settle } from "../support/clock.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { choiceCall, namesOf, targetsOf } from "../support/targets.ts";

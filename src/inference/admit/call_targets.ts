@@ -4,7 +4,7 @@ import { costBound, pricesOnlyUnits } from "../../pricing/price.ts";
 import type { ModelTerms } from "../../pricing/terms.ts";
 import { endpointNotServed, pricedOtherwise } from "../../upstreams/errors.ts";
 import type { ReasoningModels } from "../../upstreams/reasoning.ts";
-import type { Target } from "../../upstreams/upstreams.ts";
+import type { Target } from "../../upstreams/upstream.ts";
 import type { ModelRoute } from "../../projects/upstream_schema.ts";
 import { keyText } from "../../store/batch.ts";
 import type { CallTarget } from "../attempt.ts";

@@ -3,7 +3,7 @@ import { findAccount } from "../../ledger/authorization.ts";
 import { allowsModel, requireModel } from "../../projects/key_models.ts";
 import { countUnpricedHourly } from "../../summaries/hourly_counters.ts";
 import { modelNotFound, noUpstream } from "../../upstreams/errors.ts";
-import type { Targets } from "../../upstreams/upstreams.ts";
+import type { Targets } from "../../upstreams/upstream.ts";
 import { inOrder, prepareTargets, pricedTargets, withUpstream } from "./call_targets.ts";
 import type { InferenceCall, ReadCall } from "../call.ts";
 import { callBlockedEvent } from "../finish/events.ts";

@@ -3,7 +3,7 @@ import { memoizeByObject } from "../../base/memoize_by_object.ts";
 import { upstreamFormats } from "../../projects/providers.ts";
 import { callUpstream } from "../../upstreams/client.ts";
 import { endpointNotServed } from "../../upstreams/errors.ts";
-import type { Upstream } from "../../upstreams/upstreams.ts";
+import type { Upstream } from "../../upstreams/upstream.ts";
 import type { AdmittedCall } from "../call.ts";
 import type { Bridge, Format, PassedFormat } from "../format.ts";
 import type { ModelRequest } from "../model_request.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { isObject, type Json } from "../../base/json.ts";
-import type { Target } from "../../upstreams/upstreams.ts";
+import type { Target } from "../../upstreams/upstream.ts";
 
 /** Which conversation a request belongs to. */
 export interface Conversation {

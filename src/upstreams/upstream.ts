@@ -1,0 +1,61 @@
+import type { Secret } from "../base/secret.ts";
+import type { RequestUpstream } from "../deps.ts";
+import type { Project } from "../projects/schema.ts";
+import type { ModelRoute, UpstreamSettings } from "../projects/upstream_schema.ts";
+import type { DialectSource } from "./dialect.ts";
+
+/** A server of models, with its key and what is known about it. */
+export interface Upstream extends DialectSource {
+  /** Its name in the project's settings; `default` for the one that has none. */
+  name: string;
+  url: string;
+  apiKey: Secret | null;
+  onAbort: "estimate" | "drain" | null;
+  /** The header that carries the key, in lower case. */
+  keyHeader: "authorization" | "x-api-key" | "api-key";
+  /** Headers of every request to it. */
+  headers: Readonly<Record<string, string>>;
+  /** Its list of models, below the URL; null where it does not list the names of calls. */
+  modelsPath: string | null;
+  /** Of Azure's dated API, where calls go to the deployment of the model's name; else null. */
+  apiVersion: string | null;
+  timeouts: NonNullable<UpstreamSettings["timeouts"]>;
+  /** The project that it belongs to, or `operator`. */
+  owner: string;
+  request: RequestUpstream;
+}
+
+/** A model of an upstream, which can answer a call. */
+export interface Target {
+  upstream: Upstream;
+  /** The model's name there. */
+  model: string;
+  /** Of targets that are chosen by chance. */
+  weight: number;
+  /** What the catalogue's prices depend on; null for the project's usual upstream. */
+  place: Pick<UpstreamSettings, "url" | "provider"> | null;
+}
+
+/** Where the calls of a model can go. */
+export interface Targets {
+  /** Null where no route leads to them: then there is one. */
+  route: ModelRoute | null;
+  targets: readonly Target[];
+}
+
+/** Finds an upstream by its name; the usual one for null. Null where there is none. */
+export type FindUpstreamNamed = (
+  project: Project,
+  name: string | null,
+) => Promise<Upstream | null>;
+
+/** Finds where the calls of a model can go; none where no upstream is set. */
+export type FindTargets = (project: Project, model: string) => Promise<Targets> | Targets;
+
+/** An upstream to which models without a route of their own go, under their own names. */
+export interface CatchAll extends Pick<Target, "upstream" | "place"> {
+  /** Whether its settings say that it serves a model. */
+  serves(model: string): boolean;
+  /** The models that its settings name. */
+  names: readonly string[];
+}
