@@ -19,12 +19,17 @@ import type { TextFormat } from "./format.ts";
 import type { ModelRequest } from "./model_request.ts";
 import { passedHeaders } from "./ask/forward.ts";
 import { coverageOf, toolCallsHeld } from "./admit/priced_call.ts";
-import { countForHold, mediaWork } from "./admit/prompt_counting.ts";
+import { countForHold, type CountingServices, mediaWork } from "./admit/prompt_counting.ts";
 import { boundMedia } from "./admit/prompt_size.ts";
 import { rateHeaders, rateLimitedError } from "./admit/rate_limiter.ts";
 import { measureMedia } from "./admit/measure_media.ts";
 import type { InferenceServices } from "./services.ts";
 import { callerDisconnectedEarly } from "./caller_left.ts";
+
+/** What counting tokens for a caller needs. */
+type CountTokensServices =
+  & CountingServices
+  & Pick<InferenceServices, "deps" | "auth" | "places" | "rateLimiter" | "prices" | "findTargets">;
 
 /** An endpoint of a format that counts the tokens of a request. It calls no model, and is free. */
 export interface CountEndpoint extends ModelEndpoint {
@@ -46,7 +51,7 @@ const countingTimeoutMs = 30_000;
  * the upstream has no such endpoint. With `reservedUsers` the path begins with `/v1/{user}/`.
  */
 export function createCountHandler(
-  services: InferenceServices,
+  services: CountTokensServices,
   endpoint: CountEndpoint,
   { reservedUsers }: { reservedUsers?: ReadonlySet<string> } = {},
 ): Handler {
@@ -89,7 +94,7 @@ interface AskedCount {
 
 /** Throws 400, 403 and 404 as a call with this body would. */
 async function readAsked(
-  { prices, findTargets, deps: { clock } }: InferenceServices,
+  { prices, findTargets, deps: { clock } }: CountTokensServices,
   { format, readRequest }: CountEndpoint,
   { incoming: { request, inTime, bodies }, caller }: { incoming: Incoming; caller: Caller },
 ): Promise<AskedCount> {
@@ -117,7 +122,10 @@ async function readAsked(
 const notServed = new Error("the upstream does not count tokens");
 
 /** Counts by asking upstreams; null where one is known not to count. */
-function createUpstreamCounter({ deps, findTargets }: InferenceServices, endpoint: CountEndpoint) {
+function createUpstreamCounter(
+  { deps, findTargets }: CountTokensServices,
+  endpoint: CountEndpoint,
+) {
   const { format, writeBody, readCount } = endpoint;
   const withoutCounting = new WeakSet<Upstream["knownDialects"]>();
   // Behind the second, `callUpstream` would try another format.
@@ -190,7 +198,7 @@ function objectIn(bytes: Uint8Array): JsonObject {
 
 /** Our own count. Throws 429 where the user, the key or the project has had too much counted. */
 async function countOurselves(
-  services: InferenceServices,
+  services: CountTokensServices,
   { format }: CountEndpoint,
   { input, terms, caller, request, user }: AskedCount & { user: string },
 ): Promise<number> {

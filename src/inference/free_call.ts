@@ -23,9 +23,14 @@ import type { RequestFormat } from "./format.ts";
 import type { FieldPolicy } from "./model_request.ts";
 import { rateHeaders, rateLimitedError, withRateHeaders } from "./admit/rate_limiter.ts";
 import { passedOn, requireObject } from "./ask/read_whole.ts";
-import { refuseRateError } from "./admit/refuse.ts";
+import { refuseRateError, type ReportServices } from "./admit/refuse.ts";
 import type { InferenceServices } from "./services.ts";
 import { callerDisconnected } from "./caller_left.ts";
+
+/** What a call that costs nothing needs. */
+type FreeCallServices =
+  & ReportServices
+  & Pick<InferenceServices, "auth" | "places" | "rateLimiter" | "findTargets">;
 
 /** A request that costs nothing. */
 export interface FreeRequest {
@@ -53,7 +58,7 @@ const responseBytesMax = 8 * 1024 * 1024;
  * passes on to the upstream, and its response to the caller. A user without money may call it.
  */
 export function createFreeCallHandler(
-  services: InferenceServices,
+  services: FreeCallServices,
   format: FreeFormat,
   { reservedUsers }: { reservedUsers?: ReadonlySet<string> } = {},
 ): Handler {
@@ -99,7 +104,7 @@ interface FreeCall {
 }
 
 /** Responds within the rate limits of the key and the user. Throws 429 beyond them. */
-async function respondWithin(services: InferenceServices, call: FreeCall): Promise<Response> {
+async function respondWithin(services: FreeCallServices, call: FreeCall): Promise<Response> {
   const { caller, incoming: { requestId } } = call;
   const { key, snapshot: { project } } = caller;
   const projectId = project.id;
@@ -148,7 +153,7 @@ function userIfAny({ caller, incoming: { request }, input, path }: FreeCall): st
 
 /** The response of the first target that answers, which is a JSON object. */
 async function ask(
-  { deps, findTargets }: InferenceServices,
+  { deps, findTargets }: FreeCallServices,
   { format, incoming: { request }, caller, input }: FreeCall,
   id: string,
 ): Promise<Uint8Array> {

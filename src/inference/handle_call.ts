@@ -11,7 +11,15 @@ import { type InferenceCall, isTextCall, type ReadCall } from "./call.ts";
 import type { Format } from "./format.ts";
 import { awaitPrevious, idempotencyMark, type StoredResponse } from "./receive/idempotency.ts";
 import { withRateHeaders } from "./admit/rate_limiter.ts";
-import { isToldByError, reasonOf, refuse, refuseRateError } from "./admit/refuse.ts";
+import {
+  isToldByError,
+  reasonOf,
+  refuse,
+  refuseRateError,
+  type RefuseServices,
+  type ReportServices,
+} from "./admit/refuse.ts";
+import type { RespondServices } from "./respond/respond_services.ts";
 import { streamResponse } from "./respond/stream_response.ts";
 import { CallTelemetry } from "./telemetry.ts";
 import { wholeResponse } from "./respond/whole_response.ts";
@@ -80,7 +88,7 @@ async function handleCall(services: InferenceServices, started: StartedCall): Pr
  * where not.
  */
 function refusalByRates(
-  services: InferenceServices,
+  services: ReportServices & Pick<InferenceServices, "rateLimiter">,
   { id, incoming, pathUser, caller, format }: StartedCall & { caller: Caller },
 ): Promise<never> | null {
   const { key, snapshot: { project } } = caller;
@@ -130,7 +138,7 @@ async function readAndRespond(
 }
 
 async function respond(
-  services: InferenceServices,
+  services: RefuseServices & RespondServices,
   read: ReadCall,
   { admission, note }: {
     admission: Exclude<Admission, { kind: "settings_moved" }>;
@@ -172,7 +180,7 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
 }
 
 function readCall(
-  { deps }: InferenceServices,
+  { deps }: Pick<InferenceServices, "deps">,
   { id, telemetry, format, place, incoming, pathUser, caller, body }: StartedCall & {
     place: InferenceCall["place"];
     caller: Caller;

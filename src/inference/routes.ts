@@ -41,7 +41,7 @@ function createHandler(
   }
 }
 
-function listModels({ auth }: InferenceServices, models: Models): Handler {
+function listModels({ auth }: Pick<InferenceServices, "auth">, models: Models): Handler {
   return async ({ request, requestId }) => {
     const { key, snapshot } = await auth.caller(request, "chat");
     const all = await models.list(snapshot.project);
@@ -55,7 +55,7 @@ function listModels({ auth }: InferenceServices, models: Models): Handler {
 const writeList = (data: readonly ModelView[]) => JSON.stringify({ object: "list", data });
 const writtenList = memoizeByObject(writeList);
 
-function getModel({ auth }: InferenceServices, models: Models): Handler {
+function getModel({ auth }: Pick<InferenceServices, "auth">, models: Models): Handler {
   return async ({ request, requestId, path }) => {
     const { key, snapshot } = await auth.caller(request, "chat");
     // The slash of a name such as `vendor/model:tag` may be escaped or not.

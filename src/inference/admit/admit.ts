@@ -10,7 +10,13 @@ import { userLimitsOf } from "../../projects/user_limits.ts";
 import { beginCall } from "../ask/ask_targets.ts";
 import type { BoundedTarget, PaidTarget } from "../attempt.ts";
 import type { AdmittedCall, InferenceCall, ReadCall, RefusableCall } from "../call.ts";
-import { completeCall, findTargetsOf, type FoundCall } from "./complete_call.ts";
+import {
+  completeCall,
+  type CompleteServices,
+  findTargetsOf,
+  type FoundCall,
+  type TargetServices,
+} from "./complete_call.ts";
 import { callStartedEvents } from "../finish/events.ts";
 import {
   awaitPrevious,
@@ -19,13 +25,20 @@ import {
   type StoredResponse,
 } from "../receive/idempotency.ts";
 import { lookAtMoney, takesLong } from "./money_first.ts";
-import { countForHold } from "./prompt_counting.ts";
+import { countForHold, type CountingServices } from "./prompt_counting.ts";
 import { boundByBytes, boundMedia } from "./prompt_size.ts";
 import { pricedCall } from "./priced_call.ts";
 import { type CallQuote, type PromptSize, quoteCall, quoteHit, quoteTarget } from "./quote.ts";
 import type { Permit } from "./rate_limiter.ts";
 import type { Refusal } from "./refuse.ts";
 import type { InferenceServices } from "../services.ts";
+
+/** What admitting a call needs. */
+export type AdmitServices =
+  & TargetServices
+  & CompleteServices
+  & CountingServices
+  & Pick<InferenceServices, "holds" | "rateLimiter" | "waiters">;
 
 /**
  * The outcome of an admission. `settings_moved`: the settings changed and have to be read again.
@@ -46,7 +59,7 @@ type Decision = Exclude<Admission, { kind: "refused" }> | { kind: "refused"; ref
  * 403 for an archived project, 422 for a reused idempotency key, and what `findTargetsOf` throws.
  */
 export async function admitCall(
-  services: InferenceServices,
+  services: AdmitServices,
   read: ReadCall,
   previous: PreviousCall | null,
 ): Promise<Admission> {
@@ -80,7 +93,7 @@ export async function admitCall(
 }
 
 async function admitWithPermit(
-  services: InferenceServices,
+  services: AdmitServices,
   found: FoundCall,
   { permit, previous: first }: { permit: Permit; previous: PreviousCall | null },
 ): Promise<Decision> {
@@ -212,7 +225,7 @@ function unauthorized(currency: string, permit: Permit): Decision {
 }
 
 function placeHold(
-  { holds, deps, texts }: InferenceServices,
+  { holds, deps, texts }: Pick<InferenceServices, "holds" | "deps" | "texts">,
   call: InferenceCall,
   { ref, targets, prompt, remains }: {
     ref: AccountRef;

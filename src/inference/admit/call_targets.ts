@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../base/json.ts";
+import type { Deps } from "../../deps.ts";
 import type { Amount } from "../../base/money.ts";
 import { costBound, pricesOnlyUnits } from "../../pricing/price.ts";
 import type { ModelTerms } from "../../pricing/terms.ts";
@@ -107,7 +108,10 @@ const stickyBytesMax = 256 * 1024;
 
 /** The targets in the order in which they are asked, by the strategy of their route. */
 export async function inOrder(
-  { targetHealth, conversations, deps: { randomBytes } }: InferenceServices,
+  { targetHealth, conversations, deps: { randomBytes } }: Pick<
+    InferenceServices,
+    "targetHealth" | "conversations" | "deps"
+  >,
   call: TargetCall & Pick<InferenceCall, "user">,
   { route, targets }: { route: ModelRoute; targets: readonly CallTarget[] },
 ): Promise<Pick<InferenceCall, "targets" | "conversation">> {
@@ -149,7 +153,7 @@ function expectedCost(one: CallTarget | undefined, { format }: TargetCall): Amou
 }
 
 /** A number in [0, 1). */
-export function randomShare(randomBytes: InferenceServices["deps"]["randomBytes"]): number {
+export function randomShare(randomBytes: Deps["randomBytes"]): number {
   return new DataView(randomBytes(4).buffer).getUint32(0) / 2 ** 32;
 }
 

@@ -7,12 +7,23 @@ import type { Targets } from "../../upstreams/upstream.ts";
 import { inOrder, prepareTargets, pricedTargets, withUpstream } from "./call_targets.ts";
 import type { InferenceCall, ReadCall } from "../call.ts";
 import { callBlockedEvent } from "../finish/events.ts";
+import type { ReportServices } from "./refuse.ts";
 import type { KeptReference } from "../model_request.ts";
 import { resolveReferences } from "../kept/kept_responses.ts";
 import { measureMedia } from "./measure_media.ts";
 import { loadTurns, type TurnsToLoad } from "../kept/kept_turns.ts";
 import { withCache } from "../receive/response_cache.ts";
 import type { InferenceServices } from "../services.ts";
+
+/** What finding the targets of a call needs. */
+export type TargetServices =
+  & ReportServices
+  & Pick<InferenceServices, "findTargets" | "prices" | "reasoningModels" | "refusedModels">;
+/** What reading the content of a call needs. */
+export type CompleteServices = Pick<
+  InferenceServices,
+  "deps" | "texts" | "prices" | "reasoningModels" | "targetHealth" | "conversations"
+>;
 
 /** A call that knows its targets and its account, and whose content nobody has looked at yet. */
 export interface FoundCall {
@@ -28,7 +39,7 @@ export interface FoundCall {
  * cover and for an id that is not its user's, 502 for no upstream.
  */
 export async function findTargetsOf(
-  services: InferenceServices,
+  services: TargetServices,
   read: ReadCall,
 ): Promise<FoundCall> {
   const { deps, findTargets } = services;
@@ -67,7 +78,7 @@ export async function findTargetsOf(
  * puts its targets in order, and looks for a kept response.
  */
 export function completeCall(
-  services: InferenceServices,
+  services: CompleteServices,
   found: FoundCall,
 ): InferenceCall | Promise<InferenceCall> {
   const { call, route, turns } = found;
@@ -79,7 +90,7 @@ export function completeCall(
 }
 
 async function completed(
-  services: InferenceServices,
+  services: CompleteServices,
   { call, route, turns }: FoundCall,
 ): Promise<InferenceCall> {
   if (turns) await addTurns(services, call, turns);
@@ -96,7 +107,7 @@ async function completed(
 }
 
 async function addTurns(
-  { deps: { kv }, texts }: InferenceServices,
+  { deps: { kv }, texts }: Pick<InferenceServices, "deps" | "texts">,
   call: InferenceCall,
   turns: TurnsToLoad,
 ): Promise<void> {
@@ -112,7 +123,7 @@ async function addTurns(
  * where there is no upstream.
  */
 async function refuseUnpriced(
-  services: InferenceServices,
+  services: TargetServices,
   read: ReadCall,
   { route, targets }: Targets,
 ): Promise<never> {
@@ -128,7 +139,7 @@ async function refuseUnpriced(
 
 /** A request for a model without a price: its owner may have forgotten one. */
 async function reportUnpriced(
-  { deps, refusalReports, refusedModels }: InferenceServices,
+  { deps, refusalReports, refusedModels }: TargetServices,
   { id, user, caller, input, receivedAt }: ReadCall,
 ): Promise<void> {
   const { id: projectId } = caller.snapshot.project;

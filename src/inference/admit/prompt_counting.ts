@@ -143,7 +143,7 @@ export function mediaWork({ chars }: Pick<PromptMedia, "chars">): number {
 }
 
 /** What counting needs. */
-interface CountingServices {
+export interface CountingServices {
   deps: { clock: Clock };
   countOneByOne: CountingQueue;
   countingBudget: CountingBudget;

@@ -28,6 +28,13 @@ import { streamHeaders } from "../respond/stream_headers.ts";
 import type { InferenceServices } from "../services.ts";
 import { responseHead } from "../response_head.ts";
 
+/** What counting a refusal and reporting it needs. */
+export type ReportServices = Pick<InferenceServices, "deps" | "refusalReports">;
+/** What refusing a call needs. */
+export type RefuseServices =
+  & ReportServices
+  & Pick<InferenceServices, "conversion" | "linkFor" | "rateLimiter">;
+
 /** Counting so many tokens of a prompt costs as much time as a request does. */
 const tokensPerRequest = 10_000;
 
@@ -70,7 +77,7 @@ interface ConcurrencyRefusal {
  * 429 for too many calls at once, and for a rate limit where the project wants an error.
  */
 export async function refuse(
-  services: InferenceServices,
+  services: RefuseServices,
   call: RefusableCall,
   refusal: Refusal,
 ): Promise<Response> {
@@ -85,7 +92,7 @@ export async function refuse(
 }
 
 async function refuseConcurrency(
-  services: InferenceServices,
+  services: ReportServices,
   call: RefusableCall,
   { reason, error }: ConcurrencyRefusal,
 ): Promise<never> {
@@ -100,7 +107,7 @@ export function isToldByError({ limits }: Project, { kind }: Format): boolean {
 }
 
 async function refuseRate(
-  services: InferenceServices,
+  services: RefuseServices,
   call: RefusableCall,
   { exceeded, available, rateLimits }: RateRefusal,
 ): Promise<Response> {
@@ -122,7 +129,7 @@ type RefusedCall = Pick<RefusableCall, "id" | "user" | "caller"> & Partial<Refus
 
 /** Reports a call beyond a rate limit. Throws 429. */
 export async function refuseRateError(
-  services: InferenceServices,
+  services: ReportServices,
   call: RefusedCall,
   exceeded: RateLimitState,
 ): Promise<never> {
@@ -131,7 +138,7 @@ export async function refuseRateError(
 }
 
 async function reportRate(
-  services: InferenceServices,
+  services: ReportServices,
   { id, user, caller, ref = null, input }: RefusedCall,
   { exceeded, isError }: { exceeded: RateLimitState; isError: boolean },
 ): Promise<void> {
@@ -149,7 +156,7 @@ async function reportRate(
 }
 
 async function refuseMoney(
-  services: InferenceServices,
+  services: RefuseServices,
   call: RefusableCall,
   { reason, balance: { available }, rateLimits, countedTokens = 0 }: MoneyRefusal,
 ): Promise<Response> {
@@ -186,7 +193,7 @@ async function refuseMoney(
 
 /** Counts a refusal in the owner's summary, with the next write, and reports it. */
 async function report(
-  { deps, refusalReports }: InferenceServices,
+  { deps, refusalReports }: ReportServices,
   { caller, user }: Pick<RefusableCall, "caller" | "user">,
   reason: string,
   events: (count: number) => NewEvent[],
@@ -197,7 +204,7 @@ async function report(
 }
 
 function linkFor(
-  services: InferenceServices,
+  services: Pick<InferenceServices, "linkFor">,
   { caller, user }: RefusableCall,
   reason: RefusalReason,
 ) {

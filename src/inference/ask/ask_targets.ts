@@ -16,6 +16,12 @@ import { createMeter } from "../meter/create_meter.ts";
 import { billOf } from "../meter/bill.ts";
 import type { InferenceServices } from "../services.ts";
 
+/** What asking the targets of a call needs. */
+export type AskServices = Pick<
+  InferenceServices,
+  "deps" | "prices" | "targetHealth" | "conversations"
+>;
+
 /** The most attempts for one call. */
 const attemptsMax = 5;
 
@@ -26,7 +32,7 @@ type Placed = Pick<
 
 /** Begins a call whose hold is placed with its first attempt. */
 export function beginCall(
-  services: InferenceServices,
+  services: Pick<InferenceServices, "deps">,
   call: InferenceCall,
   placed: Placed,
 ): AdmittedCall {
@@ -49,7 +55,7 @@ export function beginCall(
 }
 
 function newAttempt(
-  services: InferenceServices,
+  services: Pick<InferenceServices, "deps">,
   call: Pick<AdmittedCall, "format" | "prompt">,
   target: PaidTarget,
 ): CallAttempt {
@@ -72,7 +78,7 @@ function newAttempt(
  * of a response has been sent to the caller, or the caller has left.
  */
 export async function askTargets<T>(
-  services: InferenceServices,
+  services: AskServices,
   call: AdmittedCall,
   ask: () => Promise<T>,
 ): Promise<T> {
@@ -112,7 +118,10 @@ function requireRunning({ attempt: { controller: { signal } }, request }: Admitt
 }
 
 /** Whether another attempt may be made, after an error that allows it. */
-export function mayReroute({ deps: { clock } }: InferenceServices, call: AdmittedCall): boolean {
+export function mayReroute(
+  { deps: { clock } }: Pick<InferenceServices, "deps">,
+  call: AdmittedCall,
+): boolean {
   const { failed, until, hasBegun, request } = call;
   return failed.length < attemptsMax - 1 && !hasBegun && clock.elapsed() < until &&
     !request.signal.aborted;
@@ -126,7 +135,7 @@ const pauseMinMs = 150;
 
 /** The targets that are worth asking again, after the last of them has failed with this error. */
 function passingFailures(
-  { deps: { clock } }: InferenceServices,
+  { deps: { clock } }: Pick<InferenceServices, "deps">,
   { targets, attempt: { target }, failed }: AdmittedCall,
   error: UpstreamError,
 ): readonly PaidTarget[] {
@@ -140,7 +149,7 @@ function passingFailures(
 }
 
 /** Waits before targets are asked again: twice as long each time, and as long as one asks for. */
-async function pause({ deps }: InferenceServices, call: AdmittedCall): Promise<void> {
+async function pause({ deps }: Pick<InferenceServices, "deps">, call: AdmittedCall): Promise<void> {
   const { clock, randomBytes } = deps;
   const { failed, targets, until, request: { signal } } = call;
   const rounds = Math.ceil(failed.length / targets.length);
@@ -156,7 +165,7 @@ async function pause({ deps }: InferenceServices, call: AdmittedCall): Promise<v
  * passed over, if there are others.
  */
 function switchTarget(
-  services: InferenceServices,
+  services: AskServices,
   call: AdmittedCall,
   among: readonly PaidTarget[],
 ): void {
@@ -169,7 +178,7 @@ function switchTarget(
 }
 
 function noteAnswer(
-  { targetHealth, conversations, deps: { clock, metrics } }: InferenceServices,
+  { targetHealth, conversations, deps: { clock, metrics } }: AskServices,
   call: AdmittedCall,
 ): void {
   const { attempt, conversation } = call;
@@ -183,7 +192,11 @@ function noteAnswer(
   if (conversation !== null) conversations.note(conversation, target);
 }
 
-function logFailure({ deps }: InferenceServices, call: AdmittedCall, error: UpstreamError): void {
+function logFailure(
+  { deps }: Pick<InferenceServices, "deps">,
+  call: AdmittedCall,
+  error: UpstreamError,
+): void {
   const { requestId, id: chat, attempt: { target: { upstream, model } } } = call;
   const { kind } = error;
   const about = { requestId, chat, upstream: upstream.name, model, kind };
@@ -191,7 +204,7 @@ function logFailure({ deps }: InferenceServices, call: AdmittedCall, error: Upst
 }
 
 async function failureOf(
-  services: InferenceServices,
+  services: AskServices,
   call: AdmittedCall,
   error: UpstreamError,
 ): Promise<FailedAttempt> {
@@ -209,13 +222,16 @@ function tellingError({ failed }: AdmittedCall, last: UpstreamError): UpstreamEr
   return errors.find(({ kind }) => !ownersKinds.includes(kind)) ?? last;
 }
 
-function totalMsOf({ deps: { config } }: InferenceServices, { upstream }: PaidTarget): number {
+function totalMsOf(
+  { deps: { config } }: Pick<InferenceServices, "deps">,
+  { upstream }: PaidTarget,
+): number {
   return upstream.timeouts.totalMs ?? config.upstreamTimeoutMs;
 }
 
 /** As long as a stream may be silent, where another target may answer; else it has no bound. */
 function usualFirstByteMs(
-  { deps: { config } }: InferenceServices,
+  { deps: { config } }: Pick<InferenceServices, "deps">,
   { untried }: AdmittedCall,
 ): number | undefined {
   return untried.length > 0 ? config.upstreamIdleMs : undefined;
@@ -225,7 +241,10 @@ function usualFirstByteMs(
  * Starts the timeouts of the current attempt. The returned function is called when the head of a
  * stream has arrived: only a total time that the project sets goes on after that.
  */
-export function startTimers(services: InferenceServices, call: AdmittedCall): () => void {
+export function startTimers(
+  services: Pick<InferenceServices, "deps">,
+  call: AdmittedCall,
+): () => void {
   const { clock } = services.deps;
   const { attempt } = call;
   const { controller, meter, target: { upstream: { timeouts } } } = attempt;

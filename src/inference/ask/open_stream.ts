@@ -1,5 +1,5 @@
 import { keepAliveMs } from "../../base/limits.ts";
-import { askTargets, mayReroute, startTimers } from "./ask_targets.ts";
+import { type AskServices, askTargets, mayReroute, startTimers } from "./ask_targets.ts";
 import type { AdmittedCall, TextCall } from "../call.ts";
 import {
   createEventReader,
@@ -19,6 +19,9 @@ import { responseHead } from "../response_head.ts";
 import { abortUpstream } from "./abort_policy.ts";
 import { callerDisconnectedEarly } from "../caller_left.ts";
 
+/** What opening a stream needs. */
+type OpenServices = AskServices & Pick<InferenceServices, "responseMemory">;
+
 /** How long we wait for the upstream before our response begins, so that an error is a status. */
 const statusWaitMs = 2_000;
 /** How long we wait where another target could still be asked, and no timeout of its own is set. */
@@ -31,7 +34,7 @@ const rerouteWaitMs = 25_000;
  * working for no one.
  */
 export async function openStream(
-  services: InferenceServices,
+  services: OpenServices,
   call: TextCall,
 ): Promise<EventReader> {
   const statusWait = new TimedWait<EventReader>(services.deps.clock);
@@ -49,7 +52,7 @@ export async function openStream(
 }
 
 /** Once our response has begun, no other target can be asked. */
-function isWorthWaiting(services: InferenceServices, call: AdmittedCall): boolean {
+function isWorthWaiting(services: Pick<InferenceServices, "deps">, call: AdmittedCall): boolean {
   const { firstByteMs = rerouteWaitMs } = call.attempt.target.upstream.timeouts;
   const waited = services.deps.clock.elapsed() - call.attempt.beganAt;
   const hasFailed = call.failed.length > 0;
@@ -90,7 +93,7 @@ function openWithKeepAlive(
 /**
  * Connects, and waits for the first event: an error without anything before it is still a status.
  */
-async function connect(services: InferenceServices, call: TextCall): Promise<EventReader> {
+async function connect(services: OpenServices, call: TextCall): Promise<EventReader> {
   const { request } = call;
   if (request.signal.aborted) throw callerDisconnectedEarly;
   // For small requests this signal also reports a disconnect, and sooner.
@@ -107,7 +110,10 @@ async function connect(services: InferenceServices, call: TextCall): Promise<Eve
   }
 }
 
-async function openReader(services: InferenceServices, call: TextCall): Promise<EventReader> {
+async function openReader(
+  services: Pick<InferenceServices, "deps" | "responseMemory">,
+  call: TextCall,
+): Promise<EventReader> {
   const { telemetry, cache, attempt: { meter, target } } = call;
   const { upstream: { name: upstream } } = target;
   if (cache?.hit) {
@@ -156,7 +162,7 @@ const passedOnChars = 1024 * 1024;
  * `stream`.
  */
 async function readerOf(
-  services: InferenceServices,
+  services: Pick<InferenceServices, "deps" | "responseMemory">,
   call: TextCall,
   response: Forwarded,
 ): Promise<EventReader> {

@@ -1,7 +1,7 @@
 import { type MemoryShare, unsharedBytes } from "../../base/memory_budget.ts";
 import type { Secret } from "../../base/secret.ts";
 import { decodeUtf8 } from "../../base/utf8.ts";
-import type { UpstreamBody } from "../../deps.ts";
+import type { Deps, UpstreamBody } from "../../deps.ts";
 import { readBodyStart } from "../../upstreams/client.ts";
 import { bridgedReader } from "./bridged_reader.ts";
 import {
@@ -69,7 +69,7 @@ interface WholeToRead extends Pick<Forwarded, "body" | "bridge"> {
  * response; the meter then has the usage that has arrived.
  */
 export async function readWhole(
-  { deps }: InferenceServices,
+  { deps }: Pick<InferenceServices, "deps">,
   call: AdmittedCall,
   { header, format, body, bridge, memory }: WholeToRead & Pick<Forwarded, "header">,
 ): Promise<WholeBody> {
@@ -156,7 +156,7 @@ export async function scanLarge(
 
 /** Reads events as one response. Of what is too large for us, only the usage is read. */
 async function readAsEvents(
-  { clock, config }: InferenceServices["deps"],
+  { clock, config }: Pick<Deps, "clock" | "config">,
   call: AdmittedCall,
   { format, body, bridge, memory }: WholeToRead,
 ): Promise<CompleteResponse> {

@@ -25,7 +25,7 @@ const passedQuery = ["include", "limit", "order", "after", "before"];
  * 404 for a response that is unknown or another user's: the two cannot be told apart.
  */
 export function createKeptHandler(
-  services: InferenceServices,
+  services: Pick<InferenceServices, "auth" | "deps" | "rateLimiter" | "findUpstreamNamed">,
   { method, suffix }: KeptOperation,
   { reservedUsers }: { reservedUsers?: ReadonlySet<string> } = {},
 ): Handler {

@@ -11,7 +11,7 @@ import type { InferenceServices } from "../services.ts";
 
 /** Creates the meter of one attempt. */
 export function createMeter(
-  { deps: { clock } }: InferenceServices,
+  { deps: { clock } }: Pick<InferenceServices, "deps">,
   { format, prompt }: Pick<AdmittedCall, "format" | "prompt">,
   { input, terms, media, quote }: PaidTarget,
 ): UsageMeter {

@@ -50,6 +50,9 @@ const unrelatedFields: readonly string[] = [
   ...["user", "safety_identifier", "stream", "stream_options", "prompt_cache_key"],
   ...["prompt_cache_retention", "metadata", "store", "service_tier"],
 ];
+/** What looking for a kept response needs. */
+type CacheServices = Pick<InferenceServices, "deps" | "texts" | "prices">;
+
 const askHeader = "x-service-cache";
 
 /**
@@ -57,7 +60,7 @@ const askHeader = "x-service-cache";
  * be kept. Unchanged where the request is none for the cache.
  */
 export async function withCache(
-  services: InferenceServices,
+  services: CacheServices,
   call: InferenceCall,
 ): Promise<InferenceCall> {
   const { responseCache: settings, id: projectId } = call.caller.snapshot.project;
@@ -119,7 +122,7 @@ function hashOf(text: string): string {
 
 /** A kept response, priced as it is now; null where it cannot be read any more. */
 async function readHit(
-  services: InferenceServices,
+  services: CacheServices,
   call: InferenceCall & { format: TextFormat },
   { head, body }: { head: KeptHead; body: Uint8Array },
 ): Promise<CacheHit | null> {

@@ -7,7 +7,7 @@ import type { InferenceServices } from "../services.ts";
 
 /** Prepares the notices of a response, before it begins. */
 export function createBalanceNotice(
-  { linkFor }: InferenceServices,
+  { linkFor }: Pick<InferenceServices, "linkFor">,
   { attempt: { target: { quote } }, held, caller, user, request, input }: AdmittedCall,
 ): BalanceNotice | Promise<BalanceNotice> {
   const { project } = caller.snapshot;

@@ -11,7 +11,7 @@ import { rateHeaders } from "../admit/rate_limiter.ts";
 import type { LargeBody } from "../ask/read_whole.ts";
 import type { AdmittedCall } from "../call.ts";
 import { arrived, cutBy } from "../finish/ending.ts";
-import { finishCall } from "../finish/finish_call.ts";
+import { finishCall, type FinishServices } from "../finish/finish_call.ts";
 import { billOf } from "../meter/bill.ts";
 import { BodyScan } from "../meter/body_scan.ts";
 import { noteUncounted } from "../meter/note_passed.ts";
@@ -65,7 +65,7 @@ function knownCost(
  * has disconnected. `onEnd` is called after that.
  */
 export function largeResponse(
-  services: InferenceServices,
+  services: FinishServices,
   call: AdmittedCall,
   { large, headers, onEnd }: { large: LargeBody; headers: Headers; onEnd: () => void },
 ): Response {
@@ -88,7 +88,7 @@ export function largeResponse(
 }
 
 async function passAndCharge(
-  services: InferenceServices,
+  services: FinishServices,
   call: AdmittedCall,
   { large, body }: { large: LargeBody; body: PacedBody },
 ): Promise<void> {

@@ -20,7 +20,7 @@ import { finishCall } from "../finish/finish_call.ts";
 import type { CompleteResponse, EventAssembler, StreamTransform } from "../upstream_response.ts";
 import { exceedsHold, mayExceedHold } from "../meter/exceeds_hold.ts";
 import { responseHead } from "../response_head.ts";
-import type { InferenceServices } from "../services.ts";
+import type { RespondServices } from "./respond_services.ts";
 import type { BalanceNotice } from "../notice.ts";
 import { createBalanceNotice } from "./balance_notice.ts";
 import { failCall } from "./fail_call.ts";
@@ -35,7 +35,7 @@ import { targetHeaders, usageBody } from "./written_response.ts";
  * response has begun is sent as the format's error frame.
  */
 export async function streamResponse(
-  services: InferenceServices,
+  services: RespondServices,
   call: TextCall,
 ): Promise<Response> {
   const stopWatching = watchCall(services, call);
@@ -70,7 +70,7 @@ export async function streamResponse(
 const lateUsageMs = 250;
 
 interface StreamOptions {
-  services: InferenceServices;
+  services: RespondServices;
   call: TextCall;
   reader: EventReader;
   notice: BalanceNotice;

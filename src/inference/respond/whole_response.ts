@@ -17,7 +17,7 @@ import type { CompleteResponse } from "../upstream_response.ts";
 import { noteComplete } from "../meter/note_complete.ts";
 import { notePassed } from "../meter/note_passed.ts";
 import { fitsIdempotencyStore, type StoredResponse } from "../receive/idempotency.ts";
-import type { InferenceServices } from "../services.ts";
+import type { RespondServices } from "./respond_services.ts";
 import { createBalanceNotice, noNotice } from "./balance_notice.ts";
 import { failCall } from "./fail_call.ts";
 import { bodyHeaders, largeHeaders, largeResponse } from "./large_response.ts";
@@ -37,7 +37,7 @@ import {
  * fault of ours ended what the upstream had begun.
  */
 export async function wholeResponse(
-  services: InferenceServices,
+  services: RespondServices,
   call: AdmittedCall,
 ): Promise<Response> {
   const memory = services.responseMemory.share();
@@ -105,7 +105,7 @@ function completeAnswer(
 
 /** The notices of a response; none where a fault of ours prevents them. */
 function noticeOrNone(
-  services: InferenceServices,
+  services: RespondServices,
   call: AdmittedCall,
 ): BalanceNotice | Promise<BalanceNotice> {
   const afterFault = (error: unknown) => {
@@ -136,7 +136,7 @@ function passedAnswer(call: AdmittedCall, large: LargeBody): Answer {
  * is a 500 whose caller is told not to repeat it.
  */
 async function charged(
-  services: InferenceServices,
+  services: RespondServices,
   call: AdmittedCall,
   { kept, cacheable, headers = {}, write }: Answer,
 ): Promise<Response> {
@@ -170,7 +170,7 @@ type Received =
 
 /** Reads the response of one attempt, and what it has used. */
 async function receive(
-  services: InferenceServices,
+  services: RespondServices,
   call: AdmittedCall,
   memory: MemoryShare,
 ): Promise<Received> {
@@ -183,7 +183,7 @@ async function receive(
 }
 
 async function receiveText(
-  services: InferenceServices,
+  services: RespondServices,
   call: AdmittedCall,
   { format, memory }: { format: TextFormat; memory: MemoryShare },
 ): Promise<Received> {
@@ -203,7 +203,7 @@ async function receiveText(
   return { complete, format };
 }
 
-function forwardWhole(services: InferenceServices, call: AdmittedCall): Promise<Forwarded> {
+function forwardWhole(services: RespondServices, call: AdmittedCall): Promise<Forwarded> {
   startTimers(services, call);
   call.telemetry.begin("forward", { upstream: call.attempt.target.upstream.name });
   return forward(call);
