@@ -1,7 +1,7 @@
 import { BlockList, isIP } from "node:net";
 
 /** Finds the address of the client that a request comes from, by way of trusted proxies. */
-export type FindClient = (peer: string | null, forwardedFor: string | null) => string | null;
+type FindClient = (peer: string | null, forwardedFor: string | null) => string | null;
 
 /** The most entries of `X-Forwarded-For` that are read, from its end. */
 const entriesMax = 32;

@@ -36,7 +36,7 @@ export function unitsPerStep(currency: string): bigint {
 }
 
 /** The amounts that can be paid in a currency. */
-export interface Payable {
+interface Payable {
   /** Every amount is a multiple of it. */
   step: Amount;
   /** The least amount. */

@@ -1,5 +1,5 @@
 /** What an attempt to deliver a webhook failed of, where no complete response arrived. */
-export type DeliveryFault =
+type DeliveryFault =
   | "connection_refused"
   | "tls_error"
   | "connection_error"

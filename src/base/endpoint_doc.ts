@@ -18,7 +18,7 @@ export type DocTag =
 export type EndpointAuth = "chat" | "money" | "webhooks" | "operator" | "metrics" | "anyone";
 
 /** Example values, by what they show. */
-export type DocExamples = Readonly<Record<string, unknown>>;
+type DocExamples = Readonly<Record<string, unknown>>;
 
 /** A body in one media type. For a stream of events: the schema of one event's data. */
 export interface DocContent {

@@ -22,7 +22,7 @@ export const errorSchema = z.object({
 });
 
 /** The body of every error. */
-export type ErrorBody = z.output<typeof errorSchema>;
+type ErrorBody = z.output<typeof errorSchema>;
 
 /** The public part of an error, and the cause, which only the log gets. */
 export interface ErrorDetail {

@@ -1,5 +1,5 @@
 /** A number in a JSON text that a double may not hold. */
-export interface ExactNumber {
+interface ExactNumber {
   /** Keys and positions, from the outermost. */
   path: (string | number)[];
   source: string;

@@ -114,7 +114,7 @@ function keepNumber(root: JsonObject, path: readonly (string | number)[], source
 }
 
 /** Bounds of a JSON text that are found before it is parsed. */
-export interface JsonBounds {
+interface JsonBounds {
   /** Nesting levels: walking or writing the value needs that much stack. */
   depthMax: number;
   /** Values at all levels: walking the value costs a call for each. */

@@ -6,7 +6,7 @@ export const publicRefusalReasons = [
   "balance_held",
 ] as const;
 /** A reason as the public API states it. */
-export type PublicRefusalReason = typeof publicRefusalReasons[number];
+type PublicRefusalReason = typeof publicRefusalReasons[number];
 
 /**
  * Every reason for which money is not taken. `code` names it in events, metrics, sums and message
@@ -59,7 +59,7 @@ export const balanceHeldRetrySeconds = 2;
 export type RefusalReason = keyof typeof refusalReasons;
 
 /** A reason's name in events, metrics, sums and message settings. */
-export type RefusalCode = typeof refusalReasons[RefusalReason]["code"];
+type RefusalCode = typeof refusalReasons[RefusalReason]["code"];
 
 /** Builds one value for each reason's code. */
 export function mapRefusalCodes<T>(make: (code: RefusalCode) => T): Record<RefusalCode, T> {

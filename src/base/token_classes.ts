@@ -207,7 +207,7 @@ export type PriceField = Row["price"];
 /** Price fields that every price has. */
 export type RequiredPriceField = Exclude<Row, { priceElse: string }>["price"];
 /** A price field that a price may omit. */
-export type OptionalPriceField = Exclude<PriceField, RequiredPriceField>;
+type OptionalPriceField = Exclude<PriceField, RequiredPriceField>;
 /** What a request must contain or ask for to cause tokens of some classes. */
 export type TokenCause = Extract<Row, { causedBy: string }>["causedBy"];
 /** Token counts of each class. */

@@ -96,7 +96,7 @@ export interface ProviderTools {
 }
 
 /** What requests refer to by id, where an upstream keeps responses. */
-export interface KeptThings {
+interface KeptThings {
   /** What the request refers to. The pipeline checks that it is the account's own. */
   references(request: ModelRequest): readonly KeptReference[];
   /** The input items of the request, in which its references are replaced already. */

@@ -33,7 +33,7 @@ type FreeCallServices =
   & Pick<InferenceServices, "auth" | "places" | "rateLimiter" | "findTargets">;
 
 /** A request that costs nothing. */
-export interface FreeRequest {
+interface FreeRequest {
   /** Null where the caller leaves it to the upstream. */
   model: string | null;
   /** The field `user`; unchecked. */

@@ -15,7 +15,7 @@ import type { AccountRef } from "../ledger/account.ts";
 import type { Holds } from "../ledger/hold.ts";
 
 /** What a call has used, in tokens and in money. */
-export interface UsedSoFar {
+interface UsedSoFar {
   input: number;
   output: number;
   cost: Amount;
@@ -64,7 +64,7 @@ export interface RunningCalls {
 }
 
 /** A call in another process, as that has told it. */
-export interface ToldCall {
+interface ToldCall {
   projectId: string;
   view: RunningCallView;
 }

@@ -14,7 +14,7 @@ import type { CallEnding } from "./finish/events.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 
 /** The steps of a call, in order. */
-export type CallStep = "admit" | "forward" | "meter" | "settle";
+type CallStep = "admit" | "forward" | "meter" | "settle";
 
 /** How a call can end: as an admitted call, or before it was admitted. */
 type Outcome =
@@ -33,7 +33,7 @@ interface CallAbout {
 }
 
 /** What became of an admitted call. */
-export interface CallUse {
+interface CallUse {
   usage: TokenUsage | null;
   /** As decimal strings. */
   cost: string;

@@ -7,7 +7,7 @@ import { redactKey, upstreamTimeout, upstreamUnreachable } from "./errors.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** A request to an upstream that is no call of a model, and costs nothing. */
-export interface UpstreamQuestion {
+interface UpstreamQuestion {
   method: UpstreamRequest["method"];
   /** Below the upstream's base URL, with the query. */
   path: string;

@@ -27,7 +27,7 @@ import {
 import type { Upstream } from "./upstream.ts";
 
 /** One call of an upstream. */
-export interface UpstreamCall extends DialectCall {
+interface UpstreamCall extends DialectCall {
   upstream: Upstream;
   endpoint(dialect: Dialect): EndpointAt;
   /** The request's body: JSON text, or a form. */
@@ -47,7 +47,7 @@ export interface UpstreamCall extends DialectCall {
 }
 
 /** The span that a call is a part of, where tracing is on. */
-export type CallSpan = ReturnType<NonNullable<Deps["tracing"]>["within"]> | null;
+type CallSpan = ReturnType<NonNullable<Deps["tracing"]>["within"]> | null;
 
 /** Retries of one call in another dialect. */
 const correctionsMax = 6;

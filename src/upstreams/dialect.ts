@@ -20,7 +20,7 @@ export interface DialectSource {
 }
 
 /** As much of a request, of any format, as its dialect depends on. */
-export interface DialectRequest {
+interface DialectRequest {
   model: string;
   stream: boolean;
   maxTokens: number | null;
@@ -30,7 +30,7 @@ export interface DialectRequest {
 }
 
 /** A format in which a call can be sent. */
-export interface CallFormat {
+interface CallFormat {
   format: FormatName;
   /** Fields that the format has for the output bound, the usual one first. */
   maxTokensFields: readonly MaxTokensField[];

@@ -8,7 +8,7 @@ import { readUpstreamBody } from "./client.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** A model in an upstream's own list. */
-export interface ListedModel {
+interface ListedModel {
   id: string;
   /** Kinds of input and output, where the list says; else null. */
   modalities: Modalities | null;

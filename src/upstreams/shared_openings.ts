@@ -33,7 +33,7 @@ export class SharedOpening {
 }
 
 /** What processes tell each other of their breakers. Errors of the store are only logged. */
-export interface SharedOpenings {
+interface SharedOpenings {
   /** Writes until when a breaker is open, in ms since 1970; null removes the row. */
   publish(opening: SharedOpening, until: number | null): void;
   /**

@@ -6,10 +6,10 @@ import { isSet } from "../openai/fields.ts";
  * What a bridge does with a field: `carried` has an equivalent in the other format, `dropped` has
  * no effect on the response there, and a function tells whether a value has none.
  */
-export type FieldRule = "carried" | "dropped" | ((value: Json) => boolean);
+type FieldRule = "carried" | "dropped" | ((value: Json) => boolean);
 
 /** The rules of an object's fields. A field without a rule is refused. */
-export type FieldRules = ReadonlyMap<string, FieldRule>;
+type FieldRules = ReadonlyMap<string, FieldRule>;
 
 /** Returns rules from lists of names, and a function for each of the other fields. */
 export function fieldRules(

@@ -2,7 +2,7 @@ import { memoizeByObject } from "../../base/memoize_by_object.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 
 /** A content block of a request. */
-export interface PlacedBlock {
+interface PlacedBlock {
   block: JsonObject;
   /** Name of the field that holds it, for errors. */
   param: string;

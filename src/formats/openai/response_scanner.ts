@@ -26,7 +26,7 @@ export interface ScannedPlace {
 }
 
 /** What is read from a JSON text. */
-export interface ScannedValues {
+interface ScannedValues {
   /** Whether the object that begins here is given to `onObject`. */
   isWanted(place: ScannedPlace): boolean;
   onObject(value: JsonObject, place: ScannedPlace): void;

@@ -3,7 +3,7 @@ import { writtenTexts } from "./output_items.ts";
 import { textName } from "./stream_events.ts";
 
 /** A content part of an item whose events arrive. */
-export interface OpenPart {
+interface OpenPart {
   /** As it began, or whole once it has ended. */
   part: JsonObject;
   isTextDone: boolean;

@@ -25,7 +25,7 @@ export function ownIds(
 }
 
 /** Whether an id is one of a message of ours. */
-export function isOwnMessageId(id: Json | undefined): boolean {
+function isOwnMessageId(id: Json | undefined): boolean {
   return typeof id === "string" && id.startsWith(ownMessage);
 }
 

@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject, plainText } from "../../base/json
 // The events that say what a whole response says, without their numbers.
 
 /** Where an event belongs: its item, and the content part or the summary part. */
-export interface EventPlace {
+interface EventPlace {
   item_id: string;
   output_index: number;
   [index: string]: Json;

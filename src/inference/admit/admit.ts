@@ -34,7 +34,7 @@ import type { Refusal } from "./refuse.ts";
 import type { InferenceServices } from "../services.ts";
 
 /** What admitting a call needs. */
-export type AdmitServices =
+type AdmitServices =
   & TargetServices
   & CompleteServices
   & CountingServices

@@ -25,7 +25,7 @@ interface PricedTarget {
 }
 
 /** Targets, and what a response of each costs. */
-export type PricedTargets = readonly PricedTarget[];
+type PricedTargets = readonly PricedTarget[];
 
 /** The targets that have a price. */
 export function pricedTargets(

@@ -72,7 +72,7 @@ export interface UnpaidCounting {
 }
 
 /** Keeps it in memory, like the budgets of users. */
-export function createUnpaidCounting({ elapsed }: Pick<Clock, "elapsed">): UnpaidCounting {
+function createUnpaidCounting({ elapsed }: Pick<Clock, "elapsed">): UnpaidCounting {
   const keys = new CountingLimit(countedPerMinute.key, elapsed);
   const projects = new CountingLimit(countedPerMinute.project, elapsed);
   function take({ key, snapshot: { project } }: Caller, tokens: number): void {
@@ -130,7 +130,7 @@ class CountingLimit {
 }
 
 /** A counted prompt. */
-export interface CountedPrompt {
+interface CountedPrompt {
   /** Null when the budget of its user, key or project does not suffice. */
   tokens: number | null;
   /** What counting it took from them. */

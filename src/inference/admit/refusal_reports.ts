@@ -9,7 +9,7 @@ import type { RequestLog } from "../../requests/request_log.ts";
 import { keyText } from "../../store/batch.ts";
 
 /** A refusal of a user, and its events, which say how many refusals they stand for. */
-export interface RefusalReport {
+interface RefusalReport {
   projectId: string;
   user: string;
   reason: string;

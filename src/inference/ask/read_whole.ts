@@ -53,7 +53,7 @@ export interface LargeBody extends OpenBody {
 }
 
 /** What a whole response is. */
-export type WholeBody =
+type WholeBody =
   | { complete: CompleteResponse; large?: never }
   | { complete: null; large: LargeBody };
 

@@ -44,7 +44,7 @@ export function cutBy(error: unknown, isDelivered: boolean): Ending {
 }
 
 /** Who or what has ended a call. */
-export type EndedBy =
+type EndedBy =
   | "nobody"
   | "upstream"
   | "caller"

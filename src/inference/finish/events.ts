@@ -15,7 +15,7 @@ export type CallEnding =
   };
 
 /** The part of a call that its events report. */
-export interface CallFacts {
+interface CallFacts {
   /** Our own id. */
   id: string;
   user: string;
@@ -37,7 +37,7 @@ function aboutRequest({ id, user }: CallFacts) {
 }
 
 /** A call that has a hold. */
-export interface PaidCall extends CallFacts {
+interface PaidCall extends CallFacts {
   ref: AccountRef;
 }
 
@@ -59,7 +59,7 @@ export function callStartedEvents(call: PaidCall): NewEvent[] {
 }
 
 /** A call that has ended, with its attempts. */
-export interface EndedCall extends PaidCall {
+interface EndedCall extends PaidCall {
   isRouted: boolean;
   attempt: { target: PaidTarget };
   failed: readonly FailedAttempt[];

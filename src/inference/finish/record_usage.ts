@@ -9,7 +9,7 @@ import type { InferenceServices } from "../services.ts";
 import { logFault } from "./call_fault.ts";
 
 /** What is charged, and what its entry says of it. */
-export interface Billed {
+interface Billed {
   cost: Amount;
   usage: EntryUsage;
   /** Null where a fault of ours prevented it: then all that was held is charged. */

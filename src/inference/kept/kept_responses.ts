@@ -71,7 +71,7 @@ export const keptByUserRows: ExpiringKind = {
 };
 
 /** A response whose ids its caller may use later. */
-export interface KeptResponse {
+interface KeptResponse {
   ref: AccountRef;
   kept: KeptIds;
   usage: TokenUsage;
@@ -153,7 +153,7 @@ function addTurn(
 }
 
 /** What the ids in a request stand for. */
-export interface ResolvedReferences {
+interface ResolvedReferences {
   /** The most tokens that they add to the prompt at the upstream. */
   hiddenTokens: number;
   /** What has to be loaded and sent with the request; null where the upstream keeps it. */

@@ -23,7 +23,7 @@ interface TurnText {
 }
 
 /** One turn of a conversation that no upstream keeps. */
-export type KeptTurn = TurnHead & TurnText;
+type KeptTurn = TurnHead & TurnText;
 
 /** Turns of conversations. */
 export const keptTurnRows: ExpiringKind = {
@@ -120,7 +120,7 @@ export interface TurnsToLoad {
 }
 
 /** Called with the bytes of memory that turns take, before they are read into it. Throws 503. */
-export type ReserveBytes = (bytes: number) => void;
+type ReserveBytes = (bytes: number) => void;
 
 /** Bytes of memory that a stored byte takes: as text, and as values. */
 const memoryPerByte = 2;

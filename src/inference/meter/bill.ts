@@ -23,7 +23,7 @@ export interface CallBill {
 }
 
 /** What a bill depends on. */
-export interface BilledCall extends Pick<InferenceCall, "receivedAt" | "caller" | "cache"> {
+interface BilledCall extends Pick<InferenceCall, "receivedAt" | "caller" | "cache"> {
   held: Amount;
   attempt: { meter: UsageMeter; target: CallTarget };
 }

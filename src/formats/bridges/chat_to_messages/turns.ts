@@ -14,7 +14,7 @@ import { toBlocks } from "./content.ts";
 import { isSignedThinking } from "./response.ts";
 
 /** A turn of Anthropic's messages, whose content is never empty. */
-export type MessagesTurn = { role: "user" | "assistant" | "system"; content: JsonObject[] };
+type MessagesTurn = { role: "user" | "assistant" | "system"; content: JsonObject[] };
 
 /** Names of participants are refused, since the model reads them. */
 const promptRules = fieldRules({ carried: "role content cache_control" });

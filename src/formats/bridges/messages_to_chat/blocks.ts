@@ -2,7 +2,7 @@ import type { JsonObject } from "../../../base/json.ts";
 import { HeldText } from "../held_text.ts";
 
 /** A piece of a tool call, as a chunk has it; what it does not have is empty. */
-export interface CallPiece {
+interface CallPiece {
   index: number;
   id: string;
   name: string;

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { ModelRequest } from "../../../inference/model_request.ts";
 
 /** What a model wrote in a chat message, or in a delta of one. */
-export interface WrittenText {
+interface WrittenText {
   thinking: string;
   /** The field that has the thinking; empty where that is a part of the content. */
   thinkingField: string;
@@ -79,7 +79,7 @@ export function showsThinking({ body: { thinking } }: ModelRequest): boolean {
 }
 
 /** How a response ended, as `message_delta` and the whole message say it. */
-export interface MessageStop {
+interface MessageStop {
   stop_reason: string;
   stop_sequence: string | null;
 }

@@ -165,7 +165,7 @@ export class ReasoningItem implements OutputItem {
 }
 
 /** A call of a tool, as the upstream began it. */
-export interface CallHead {
+interface CallHead {
   call_id: string;
   tool: Pick<BridgedTool, "kind" | "name" | "namespace">;
 }

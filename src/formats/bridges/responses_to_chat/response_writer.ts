@@ -22,7 +22,7 @@ interface WriterOptions {
 }
 
 /** What the upstream says of the response besides its output. */
-export interface ServedFields {
+interface ServedFields {
   model: string | null;
   service_tier: string | null;
 }
