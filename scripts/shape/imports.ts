@@ -187,16 +187,16 @@ function moduleOf(path: string): string | undefined {
   return /^src\/([^/.]+)/.exec(path)?.[1];
 }
 
-/** No file reaches itself by its imports; type-only ones vanish at run time and do not count. */
+/** No file reaches itself by its imports, not even by types alone: what two files need is below. */
 export const importCycles: TreeRule = (sources) => {
   const byPath = new Map(sources.map((source) => [source.path, source]));
   const finished = new Set<string>();
   const found: Violation[] = [];
 
   const follow = (source: Source, trail: readonly string[]): void => {
-    for (const { target, line, typeOnly } of importsOf(source)) {
+    for (const { target, line } of importsOf(source)) {
       const next = byPath.get(target);
-      if (typeOnly || next === undefined || finished.has(target)) continue;
+      if (next === undefined || finished.has(target)) continue;
       if (trail.includes(target)) {
         const message = [...trail.slice(trail.indexOf(target)), target].join(" -> ");
         found.push({ path: source.path, line, rule: "cycle", message });

@@ -7,7 +7,6 @@ import {
   type PeriodSpend,
   type StoredPeriodSpend,
 } from "./period_spend.ts";
-import type { RateCounters } from "./spend_limits.ts";
 import { type BudgetHold, holdsNothing } from "./tx_budgets.ts";
 
 /** Money set aside for one running call. It no longer counts from `expiresAt` on. */
@@ -23,6 +22,13 @@ export interface Hold {
   connectionId: string | null;
   /** The budgets that it counts toward: most often none. */
   budgets: readonly BudgetHold[];
+}
+
+/** What a user has used of a project's rate limits. Stored only where there are limits. */
+export interface RateCounters {
+  /** When the limits of requests and tokens will be fully available again, in ms. */
+  requests: number;
+  tokens: number;
 }
 
 /** One user's money in one project. One record, so that hold, settle and balance touch one key. */

@@ -5,8 +5,7 @@ import type { Project } from "../projects/schema.ts";
 import type { StoredPeriodSpend } from "./period_spend.ts";
 import { authorizationKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
-import type { AccountRef } from "./account.ts";
-import type { RateCounters } from "./spend_limits.ts";
+import type { AccountRef, RateCounters } from "./account.ts";
 
 /** A person who pays, or paid, and the connection that their charges are counted under. */
 export interface Payer {

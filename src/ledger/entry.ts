@@ -1,7 +1,6 @@
 import type { FormatName } from "../base/endpoints.ts";
 import type { EntryKind } from "../base/entry_kinds.ts";
 import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
-import type { KeyIssuer } from "./key_issuer.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
 
@@ -36,6 +35,11 @@ export interface EntryUsage extends StoredTokens {
   /** What it costs by the provider's price list, as a decimal string; absent where unknown. */
   upstreamCost?: string;
 }
+
+/** The parts of this service that choose idempotency keys themselves, such as `stripe:cs_…`. */
+export const keyIssuers = ["stripe", "console", "sandbox"] as const;
+/** Which part of this service chose an idempotency key. */
+export type KeyIssuer = typeof keyIssuers[number];
 
 /** One immutable movement of one account. Amounts are decimal strings in currency units. */
 export interface Entry {

@@ -1,14 +1,9 @@
-import { canonicalJson } from "../base/json.ts";
+import { canonicalJson, type JsonObject } from "../base/json.ts";
 import { idempotencyKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
-import type { Entry } from "./entry.ts";
-import type { MoneyRequest } from "./record.ts";
+import type { AccountRef } from "./account.ts";
+import { type Entry, type KeyIssuer, keyIssuers } from "./entry.ts";
 import { decodeIdempotency, forgottenFingerprint, readEntry } from "./store.ts";
-
-/** The parts of this service that choose idempotency keys themselves, such as `stripe:cs_…`. */
-export const keyIssuers = ["stripe", "console", "sandbox"] as const;
-/** Which part of this service chose an idempotency key. */
-export type KeyIssuer = typeof keyIssuers[number];
 
 /**
  * Returns the operation under which an idempotency key is stored. The API has no operation of these
@@ -36,7 +31,11 @@ export function issuerOfKey(key: string | null, issuer?: KeyIssuer): Entry["keyI
 export async function findFormerEntry(
   kv: Kv,
   verb: string,
-  { ref: { projectId }, key, metadata }: Pick<MoneyRequest, "ref" | "key" | "metadata">,
+  { ref: { projectId }, key, metadata }: {
+    ref: AccountRef;
+    key: string | null;
+    metadata: JsonObject | null;
+  },
 ): Promise<Entry | null> {
   const { value } = key === null ? {} : await kv.get(idempotencyKey(projectId, verb, key));
   if (!value) return null;

@@ -13,7 +13,7 @@ import { accountLocation, type AccountRef, decodeAccount, requireNotClosed } fro
 import type { AccountOp, AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
 import { entryKinds } from "../base/entry_kinds.ts";
-import { absoluteAmount, type Entry } from "./entry.ts";
+import { absoluteAmount, type Entry, type KeyIssuer } from "./entry.ts";
 import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
 import type { RefusalReason } from "../base/refusal_reasons.ts";
 import { refusalReason } from "./refusal.ts";
@@ -26,7 +26,7 @@ import {
   type IdempotencyRecord,
   readEntry,
 } from "./store.ts";
-import { findFormerEntry, issuerOfKey, type KeyIssuer, keyOperation } from "./key_issuer.ts";
+import { findFormerEntry, issuerOfKey, keyOperation } from "./key_issuer.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 import { createHash } from "node:crypto";
 import { utf8Length } from "../base/utf8.ts";

@@ -9,7 +9,7 @@ import {
   type PeriodUsage,
   spentAt,
 } from "./period_spend.ts";
-import type { Account, WalletRef } from "./account.ts";
+import type { Account, RateCounters, WalletRef } from "./account.ts";
 import {
   afterCharge,
   allowanceLeft,
@@ -159,13 +159,6 @@ function remainingOf(limit: string | null, spent: Amount, held: Amount): Amount 
   if (limit === null) return null;
   const cap = fromDecimal(limit);
   return toAmount(cap > spent + held ? cap - spent - held : 0n);
-}
-
-/** What a user has used of a project's rate limits. Stored only where there are limits. */
-export interface RateCounters {
-  /** When the limits of requests and tokens will be fully available again, in ms. */
-  requests: number;
-  tokens: number;
 }
 
 /** The counters before anything was counted. */

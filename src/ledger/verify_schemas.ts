@@ -6,8 +6,7 @@ import { fromBytes, isObject, type JsonObject } from "../base/json.ts";
 import { userIdUnitsMax } from "../base/limits.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
 import { type Account, type AccountRef, parseAccount } from "./account.ts";
-import type { Entry } from "./entry.ts";
-import { keyIssuers } from "./key_issuer.ts";
+import { type Entry, keyIssuers } from "./entry.ts";
 import { decodeEntry, decodeIdempotency, type IdempotencyRecord } from "./store.ts";
 
 // What every version of the ledger has stored, as the verification reads it. Damage shows here, so

@@ -1,11 +1,4 @@
-/** A name to be looked up. */
-export interface LookupQuestion {
-  id: number;
-  host: string;
-}
-
-/** The addresses of a name, or why there are none. */
-export type LookupAnswer = { id: number; addresses: string[] } | { id: number; message: string };
+import type { LookupAnswer, LookupQuestion } from "./lookup_messages.ts";
 
 /**
  * Looks names up as the system does, including its hosts file, on the threads of a worker. A lookup

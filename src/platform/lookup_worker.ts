@@ -1,6 +1,6 @@
 /// <reference lib="deno.worker" />
 import { lookup } from "node:dns/promises";
-import type { LookupAnswer, LookupQuestion } from "./lookup.ts";
+import type { LookupAnswer, LookupQuestion } from "./lookup_messages.ts";
 
 self.onmessage = async ({ data: { id, host } }: MessageEvent<LookupQuestion>) => {
   self.postMessage(await answerOf(id, host));

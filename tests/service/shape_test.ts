@@ -83,22 +83,35 @@ Deno.test("imports: src/ imports nothing from outside of it, and has no unknown 
   flags(importDirection, "src/billing/invoice.ts", `export const a = 1;`);
 });
 
-Deno.test("cycle: a cycle of imports is reported, a cycle through a type is not", () => {
+Deno.test("cycle: a cycle of imports is reported, also one through a type", () => {
   const files = {
     "src/a.ts": `import { b } from "./b.ts";`,
     "src/b.ts": `import { type X, c } from "./c.ts";`,
     "src/c.ts": `\nexport { a } from "./a.ts";`,
     "src/d.ts": `import { a } from "./a.ts";`,
   };
-  assert.deepEqual(judgeTree(importCycles, files), [{
+  const cycle = {
     path: "src/c.ts",
     line: 2,
     rule: "cycle",
     message: "src/a.ts -> src/b.ts -> src/c.ts -> src/a.ts",
-  }]);
-  for (const round of [`import type { A } from "./a.ts";`, `import { type A } from "./a.ts";`]) {
-    assert.deepEqual(judgeTree(importCycles, { ...files, "src/c.ts": round }), []);
+  };
+  assert.deepEqual(judgeTree(importCycles, files), [cycle]);
+  const rounds = [
+    `import type { A } from "./a.ts";`,
+    `import { type A } from "./a.ts";`,
+    `export type { A } from "./a.ts";`,
+    `type B = import("./a.ts").A;`,
+  ];
+  for (const round of rounds) {
+    assert.deepEqual(judgeTree(importCycles, { ...files, "src/c.ts": `\n${round}` }), [cycle]);
   }
+  const types = {
+    "src/a.ts": `import type { B } from "./b.ts";`,
+    "src/b.ts": `import type { A } from "./a.ts";`,
+  };
+  assert.equal(judgeTree(importCycles, types).length, 1);
+  assert.deepEqual(judgeTree(importCycles, { ...types, "src/b.ts": "export type B = 1;" }), []);
 });
 
 Deno.test("dead: a file that neither main.ts nor the app reaches is reported", () => {

@@ -3,7 +3,7 @@ import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
 import { allStripeReversalsPrefix } from "../../src/store/keys.ts";
 import type { BooksAudit } from "./books_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import type { StripePayment } from "./stripe_side.ts";
+import type { StripePayment } from "./stripe_payment.ts";
 import type { Violations } from "./violations.ts";
 
 const unitsPerCent = 10_000_000n;

@@ -4,7 +4,7 @@ import addFormats from "ajv-formats";
 import { createParser } from "eventsource-parser";
 import { createDocument } from "../../src/docs/document.ts";
 import { apiDoc } from "../../src/api_doc.ts";
-import type { Body } from "./world.ts";
+import type { Body } from "./body.ts";
 
 /** The document's id for the validator. */
 const name = "api";

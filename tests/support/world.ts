@@ -12,6 +12,7 @@ import { denoKv } from "../../src/platform/deno_kv.ts";
 import { openTestStore } from "./test_store.ts";
 import { guardKv, type Kv } from "../../src/store/kv.ts";
 import { checkedAnswer } from "./api_document.ts";
+import type { Body } from "./body.ts";
 import { connectToScript } from "./scripted_server.ts";
 import { beginStream } from "./stream_start.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
@@ -59,8 +60,7 @@ export interface World extends Disposable {
   until(condition: () => boolean | Promise<boolean>, stepMs?: number): Promise<void>;
 }
 
-// deno-lint-ignore no-explicit-any -- what a test reads of an answer, it asserts
-export type Body = Record<string, any>;
+export type { Body };
 
 export interface CallOptions {
   method?: string;
