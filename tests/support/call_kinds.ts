@@ -10,23 +10,7 @@ import { wav } from "./media.ts";
 import { twoUpstreams } from "./routing.ts";
 import type { Body } from "./world.ts";
 import * as sent from "./sent_bodies.ts";
-
-/** The parts of an upstream's body, in order. */
-export interface SentBody {
-  type: string;
-  /** Has begun, and has no text. */
-  head: string;
-  /** The text. */
-  text: string;
-  /** The usage and the end. */
-  rest: string;
-  /** An error, as an event or as a whole body; null where the type can hold none. */
-  error: string | null;
-  /** The code that the error has within a stream, where that is not `upstream_error`. */
-  errorCode?: string;
-  /** In place of the rest: more than we read of such a body; null where it passes on. */
-  beyond: string | null;
-}
+import type { SentBody } from "./sent_bodies.ts";
 
 /** What a call of a kind costs, by what is known of its response. */
 export interface Costs {
@@ -332,7 +316,7 @@ const passingKinds: CallKind[] = [
     ...{ name: "a sound", ...passing, path: "/v1/audio/speech", sent: sent.sound },
     body: { model: "a-voice", input: "Hi", voice: "v", user: "ada" },
     costs: fixedCosts("0.00003"),
-    step: { of: speechFormat.made ?? {}, method: "countOutput", known: "held", isLate: true },
+    step: { of: speechFormat, method: "countOutput", known: "held", isLate: true },
   },
   {
     ...{ name: "a transcript as events", ...passing, path: "/v1/audio/transcriptions" },

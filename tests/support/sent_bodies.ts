@@ -1,6 +1,22 @@
-import type { SentBody } from "./call_kinds.ts";
 import { chunk, usage, usageChunk } from "./upstream.ts";
 import type { Body } from "./world.ts";
+
+/** The parts of an upstream's body, in order. */
+export interface SentBody {
+  type: string;
+  /** Has begun, and has no text. */
+  head: string;
+  /** The text. */
+  text: string;
+  /** The usage and the end. */
+  rest: string;
+  /** An error, as an event or as a whole body; null where the type can hold none. */
+  error: string | null;
+  /** The code that the error has within a stream, where that is not `upstream_error`. */
+  errorCode?: string;
+  /** In place of the rest: more than we read of such a body; null where it passes on. */
+  beyond: string | null;
+}
 
 /** What every upstream says: five tokens by our own count. */
 const text = "Hello there, my friend";
