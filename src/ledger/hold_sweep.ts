@@ -4,13 +4,13 @@ import type { Deps } from "../deps.ts";
 import type { Key } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
-import { holdIndexKey, listHoldIndex } from "./store.ts";
+import { holdIndexKey, listHoldIndex, readAccount } from "./store.ts";
 
 /** Ends the holds of accounts that no request touches any more. */
 export interface HoldSweep {
   /**
-   * Ends holds that a dead process left behind, and drops accounts without holds from the index.
-   * Each call does a bounded part and continues where the last one stopped.
+   * Ends holds that a dead process left behind, and drops idle accounts without holds from the
+   * index. Each call does a bounded part and continues where the last one stopped.
    */
   sweep(): Promise<void>;
   /** Another process sweeps: what the last round here saw is old. */
@@ -24,6 +24,8 @@ const accountsPerPage = 200;
 const sweepMs = 2_000;
 /** The most writes for one account: each ends some of at most 256 holds. */
 const writesMax = 16;
+/** An account whose last entry is younger than that is in use, and stays in the index. */
+const idleMs = 60_000;
 
 /** Creates the sweep over the accounts in the hold index. */
 export function createHoldSweep(
@@ -53,7 +55,18 @@ export function createHoldSweep(
     });
   }
 
+  /**
+   * Whether an account without holds was used of late. It is not dropped then: to write it would
+   * make the process that uses it read it again, and it would soon be listed again.
+   */
+  async function isInUse(ref: AccountRef): Promise<boolean> {
+    const { holds, last } = await readAccount(kv, ref);
+    return holds.length === 0 && last !== null &&
+      Math.abs(clock.now() - timeOfId(last)) < idleMs;
+  }
+
   async function visit(ref: AccountRef): Promise<void> {
+    if (await isInUse(ref)) return;
     let looked = await look(ref);
     for (let n = 0; looked.hasExpired && n < writesMax; n++) looked = await look(ref);
     const { holds } = looked;

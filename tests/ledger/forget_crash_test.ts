@@ -27,8 +27,8 @@ async function mortalWorld() {
   const store = createScriptedStore();
   const world = await createWorld({ wrapKv: store.wrap });
   await makePeople(world);
-  await world.app.sweep();
   await world.clock.advance(61_000);
+  await world.app.sweep();
   const before = store.writes.length;
   return {
     world,

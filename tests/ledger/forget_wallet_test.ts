@@ -175,6 +175,7 @@ Deno.test("forget: refused while money is held in the wallet of a person who pai
   assert.deepEqual([refused.status, refused.body.error.code], [400, "money_held"]);
   gate.open();
   await running;
+  await world.clock.advance(61_000);
   await world.app.sweep();
   await deliver(world);
   await forgetWholly(world);
