@@ -56,8 +56,8 @@ interface CommitterOptions {
 const ridingMax = 5;
 /** The most that goes with one write of what is carried: calls, of one or two rows each. */
 const carriedMax = 4;
-/** How often the rest of a refused batch is sent together, before each member is sent alone. */
-const regroupsMax = 3;
+/** How often a batch is sent again whose budgets another process has changed. */
+const budgetRoundsMax = 3;
 
 /**
  * Sends one atomic write after another, with the sums that they add to. After the time `until`, by
@@ -105,7 +105,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   async function commitBatch(first: Batch, send: Sender): Promise<void> {
     let batch = first;
     const until = clock.elapsed() + storeDeadlineMs;
-    for (let sent = 0; sent < regroupsMax; sent++) {
+    for (let round = 1;; round++) {
       meter.commitWrites.observe(batch.members.length);
       const withBudgets = batch.write.budgets
         ? await sendWithBudgets(batch, { send, until })
@@ -118,29 +118,37 @@ export function createCommitter(options: CommitterOptions): Committer {
       }
       const left = members.length === 1 ? refuseAll(members) : refuseFailed(batch, outcome);
       if (left.length === 0) return;
+      // As long as it is known whose checks failed, the rest gets smaller each time.
+      if (left.length === members.length && !withBudgets?.isStale) {
+        return await sendSingly(members, { send, until });
+      }
+      if (left.length === members.length && round === budgetRoundsMax) {
+        return void refuseAll(members);
+      }
       meter.retried.add(left.length);
       batch = openBatch([...left], kv.limits.checks);
     }
-    await sendSingly(batch.members, { send, until });
   }
 
   /** Sends a batch with its budgets. Members that a budget refuses are told so, and leave it. */
   async function sendWithBudgets(
     whole: Batch,
     { send, until }: Sending,
-  ): Promise<{ batch: Batch; outcome: MarkedOutcome | Failure }> {
+  ): Promise<{ batch: Batch; outcome: MarkedOutcome | Failure; isStale: boolean }> {
     const folded = await budgets.fold(whole.members).catch(asFailure);
-    if ("error" in folded) return { batch: whole, outcome: folded };
+    if ("error" in folded) return { batch: whole, outcome: folded, isStale: false };
     const { allowed, refused } = folded;
     refuseAll(refused);
     const batch = refused.length > 0 ? openBatch([...allowed], kv.limits.checks) : whole;
-    if (allowed.length === 0) return { batch, outcome: [] };
+    if (allowed.length === 0) return { batch, outcome: [], isStale: false };
     const checks = [...batch.write.checks, ...folded.checks];
     const sets = [...batch.write.sets, ...folded.sets];
     const outcome = await send({ ...batch.write, checks, sets }, until).catch(asFailure);
     if (typeof outcome === "string") folded.landed(outcome);
     else folded.abandon();
-    return { batch, outcome };
+    const own = batch.write.checks.length;
+    const isStale = Array.isArray(outcome) && outcome.some((at) => at >= own);
+    return { batch, outcome, isStale };
   }
 
   async function afterError(

@@ -143,3 +143,26 @@ Deno.test("far commit: sums of writes that are under way at once add up", async 
   );
   assert.equal(total, 20n);
 });
+
+for (const namesFailed of [true, false]) {
+  const how = namesFailed ? "names the failed checks" : "does not name them";
+  Deno.test(`far commit: a batch that is refused again and again stays together, where a store ${how}`, async () => {
+    const { store, sent, clock, committer } = openFar({ inFlight: 1, namesFailed });
+    const names = Array.from({ length: 40 }, (_, n) => `row ${n}`);
+    const first = committer.commit(put(["first"]));
+    const members = names.map((name) => committer.commit(put([name], "new", null)));
+    sent[0]?.land();
+    await first;
+    await clock.advance(1);
+    // Somebody else writes one of the rows before each of ten attempts.
+    for (let at = 0; at < 10; at++) {
+      store.commit(put([names[at] ?? ""], "other"));
+      sent[at + 1]?.land();
+      await clock.advance(1);
+    }
+    sent[11]?.land();
+    const versions = await Promise.all(members);
+    assert.deepEqual(versions.map((version) => version !== null), names.map((_, at) => at >= 10));
+    assert.equal(sent.length, 12, "one write more for each that was refused");
+  });
+}
