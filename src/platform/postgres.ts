@@ -24,7 +24,7 @@ import {
   writeArguments,
 } from "./postgres_values.ts";
 
-const limits: KvLimits = { checks: 500, readKeys: 200, inFlight: 4, isShared: true };
+const limits: KvLimits = { checks: 500, readKeys: 200, inFlight: 6, isShared: true };
 const attemptsMax = 20;
 const retryMs = 10;
 
