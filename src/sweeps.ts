@@ -17,12 +17,12 @@ import { unverifiedEventRows } from "./payments/unverified.ts";
 import { paywalledRows } from "./paywall/conversion.ts";
 import { linkRows, userLinkRows } from "./paywall/link_codes.ts";
 import { createRequestRemoval } from "./requests/request_log.ts";
-import { createMarkerSweep } from "./store/commit.ts";
 import type { ExpiringKind } from "./store/expiry.ts";
 import { createExpiryIndexing } from "./store/expiry_index.ts";
 import { createExpiryRemover } from "./store/expiry_removal.ts";
 import { createProjectRemover } from "./store/project_rows.ts";
 import type { Remover } from "./store/removal.ts";
+import { createMarkerSweep, createTurnSweep } from "./store/stale_rows.ts";
 import { createTopUsersRemoval } from "./summaries/top_users.ts";
 import { targetHealthRows } from "./upstreams/shared_openings.ts";
 import { redeliveryJobRows } from "./webhooks/redelivery.ts";
@@ -84,6 +84,7 @@ export function createSweep(
       return indexOldRows(() => clock.elapsed() >= deadline);
     },
     createMarkerSweep(deps),
+    createTurnSweep(deps),
     createUserStatsSweep(deps),
   ];
   return async () => {

@@ -18,9 +18,9 @@ export interface AccountCache {
   onRead(name: string, version: string | null): void;
   /** A write was refused: another process has written the account. */
   onRefused(name: string): void;
+  /** The account was just read for this process's turn to write it. */
+  onTurn(name: string, cached: CachedAccount): void;
   forget(name: string): void;
-  /** Whether writes of the account were refused again and again just now. */
-  isContended(name: string): boolean;
 }
 
 const accountsMax = 20_000;
@@ -35,9 +35,6 @@ const unchangedReadsMin = 8;
 const changedShareMax = 0.2;
 /** Over about how many accounts the share is taken. */
 const shareOver = 64;
-/** After this many refused writes, each within a second of the last, processes take turns. */
-const refusalsMin = 3;
-const refusalsApartMs = 1_000;
 
 interface Known extends CachedAccount {
   /** When it was written here. */
@@ -45,8 +42,6 @@ interface Known extends CachedAccount {
 }
 
 interface Meeting {
-  refusedAt: number;
-  refusals: number;
   unchangedReads: number;
 }
 
@@ -92,9 +87,7 @@ class OwnAccounts implements AccountCache {
     this.#known.delete(name);
   }
 
-  isContended(): boolean {
-    return false;
-  }
+  onTurn(): void {}
 }
 
 /** Accounts that other processes write too. */
@@ -141,12 +134,8 @@ class SharedAccounts implements AccountCache {
   onRefused(name: string): void {
     this.forget(name);
     this.#note(true);
-    const before = this.#met.get(name);
-    const refusedAt = this.#elapsed();
-    const isSoon = before && refusedAt - before.refusedAt < refusalsApartMs;
-    const refusals = isSoon ? before.refusals + 1 : 1;
     this.#met.delete(name);
-    this.#met.set(name, { refusedAt, refusals, unchangedReads: 0 });
+    this.#met.set(name, { unchangedReads: 0 });
     evict(this.#met);
   }
 
@@ -154,10 +143,9 @@ class SharedAccounts implements AccountCache {
     this.#known.delete(name);
   }
 
-  isContended(name: string): boolean {
-    const meeting = this.#met.get(name);
-    if (!meeting || meeting.refusals < refusalsMin) return false;
-    return this.#elapsed() - meeting.refusedAt < refusalsApartMs;
+  onTurn(name: string, { account, version }: CachedAccount): void {
+    this.onRead(name, version);
+    if (!account.closed) this.#known.set(name, { account, version, at: this.#elapsed() });
   }
 
   #note(isChanged: boolean): void {

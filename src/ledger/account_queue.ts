@@ -1,11 +1,13 @@
 import { ApiError, isStoreAway } from "../base/errors.ts";
+import { createLocks } from "../base/locks.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { keyText } from "../store/batch.ts";
-import { backOff, giveTurn, isWorthAttempt } from "../store/backoff.ts";
+import { backOff, isWorthAttempt } from "../store/backoff.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Key, Row } from "../store/kv.ts";
 import type { Budget } from "../store/budgets.ts";
+import { createRowTurns } from "../store/row_turns.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
 import {
   type Account,
@@ -16,6 +18,7 @@ import {
 } from "./account.ts";
 import { createAccountCache } from "./account_cache.ts";
 import { AccountTx } from "./account_tx.ts";
+import { createSeenKeys } from "./seen_keys.ts";
 
 /** The only way that money moves: operations on one account, one after the other. */
 export interface AccountQueue {
@@ -28,7 +31,14 @@ export interface AccountQueue {
 /** Operations on one account, for one user, that arrived while the previous write was under way. */
 interface Lane {
   ref: AccountRef;
+  /** The account's row, and its name here. */
+  row: Key;
+  name: string;
   waiting: QueuedOp[];
+  /** The account's version in a write that was refused. */
+  tried?: string | null | undefined;
+  /** Since when its operations were put back because another process wrote first, and how often. */
+  refused: { since: number; times: number } | null;
 }
 
 const writeMarginChecks = 4;
@@ -46,30 +56,49 @@ export function createAccountQueue(
   const lanes = new Map<string, Lane>();
   const cache = createAccountCache(deps.clock, deps.kv.limits);
   const claims = createSeenKeys();
-  let lastWriteMs = 0;
+  const turns = createRowTurns(deps);
+  const wallets = createLocks();
   const listeners = new Map<string, Set<() => void>>();
   const readsMax = deps.kv.limits.checks - writeMarginChecks;
 
   async function drain(laneName: string, lane: Lane): Promise<void> {
-    const name = accountNameOf(lane.ref);
     while (lane.waiting.length > 0) {
-      if (cache.isContended(name)) await giveTurn(deps, lastWriteMs);
-      const batch = takeBatch(lane.waiting, readsMax);
-      await settleBatch(name, lane.ref, batch).catch((error) => {
-        // A store that does not answer is not called again for those that wait.
-        const failed = isStoreAway(error) ? [...batch, ...lane.waiting.splice(0)] : batch;
-        failed.forEach((waiting) => waiting.reject(error));
-      });
+      // The lanes of a wallet are one account's: they would refuse each other.
+      if (lane.ref.wallet) await wallets.run(lane.name, () => drainOnce(lane));
+      else await drainOnce(lane);
     }
     lanes.delete(laneName);
+    if (!lane.ref.wallet || wallets.waiting(lane.name) === 0) turns.rest(lane.row);
   }
 
-  async function settleBatch(name: string, ref: AccountRef, batch: QueuedOp[]): Promise<void> {
+  async function drainOnce(lane: Lane): Promise<void> {
+    const { name, row } = lane;
+    try {
+      const turn = turns.mustWait(row) ? await turns.wait(row) : null;
+      if (turn) cache.onTurn(name, readRow(turn));
+    } catch (error) {
+      return lane.waiting.splice(0).forEach((waiting) => waiting.reject(error));
+    }
+    const batch = takeBatch(lane.waiting, readsMax);
+    await settleBatch(lane, batch).catch((error) => {
+      // A store that does not answer is not called again for those that wait.
+      const failed = isStoreAway(error) ? [...batch, ...lane.waiting.splice(0)] : batch;
+      failed.forEach((waiting) => waiting.reject(error));
+    });
+  }
+
+  /** Decides and writes a batch; what it leaves for another write goes back to the lane. */
+  async function settleBatch(lane: Lane, batch: QueuedOp[]): Promise<void> {
     const { elapsed } = deps.clock;
+    const { name, ref } = lane;
     const startedAt = elapsed();
     for (let attempt = 0; isWorthAttempt(attempt, elapsed() - startedAt); attempt++) {
       if (attempt > 0) await backOff(deps, attempt);
-      const { tx, fresh, unread } = await openTx(name, ref, batch, attempt);
+      const { tx, fresh, unread, version: found } = await openTx(name, ref, batch, attempt);
+      // Else another row was changed, for which nobody has to wait.
+      if (lane.tried !== undefined && lane.tried !== found) turns.refused(lane.row);
+      lane.tried = undefined;
+      if (turns.mustWait(lane.row)) return putBack(lane, batch);
       const decisions: PendingReply[] = [];
       for (const waiting of batch) {
         decisions.push(waiting.decide(tx));
@@ -81,13 +110,16 @@ export function createAccountQueue(
       }
       if (decisions.some(({ failed }) => failed)) {
         decisions.forEach(({ failed, reply }) => failed && reply());
-        const others = batch.filter((_, at) => !decisions[at]?.failed);
-        return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
+        return void lane.waiting.unshift(...batch.filter((_, at) => !decisions[at]?.failed));
       }
       if (tx.changed) {
-        const version = await commitTx(name, tx);
+        const left = lane.waiting.length + batch.length - decisions.length;
+        const version = await commitTx(lane, tx, left);
         if (version === null && unread.length > 0) claims.onCollision();
-        if (version === null) continue;
+        if (version === null) {
+          lane.tried = found;
+          continue;
+        }
         cache.onWritten(name, { account: tx.account, version }, !fresh);
         const { use } = tx.spending;
         if (use) services.topUsers.observe(ref.projectId, ref.user, use);
@@ -95,10 +127,18 @@ export function createAccountQueue(
       }
       decisions.forEach(({ reply }) => reply());
       if (tx.changed) notify(name);
-      const others = batch.slice(decisions.length);
-      return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
+      return void lane.waiting.unshift(...batch.slice(decisions.length));
     }
     throw accountContended();
+  }
+
+  /** Another process has the turn: the operations wait for the next one of this process. */
+  function putBack(lane: Lane, batch: QueuedOp[]): void {
+    const now = deps.clock.elapsed();
+    const { since, times } = lane.refused ??= { since: now, times: 0 };
+    if (!isWorthAttempt(times, now - since)) throw accountContended();
+    lane.refused.times++;
+    lane.waiting.unshift(...batch);
   }
 
   async function openTx(name: string, ref: AccountRef, batch: QueuedOp[], attempt: number) {
@@ -136,15 +176,24 @@ export function createAccountQueue(
       now: clock.now(),
       id,
     });
-    return { tx, fresh: !known && isSure, unread };
+    return { tx, fresh: !known && isSure, unread, version };
   }
 
-  async function commitTx(name: string, tx: AccountTx): Promise<string | null> {
+  async function commitTx(lane: Lane, tx: AccountTx, left: number): Promise<string | null> {
+    const { name, row } = lane;
+    const others = lane.ref.wallet ? wallets.waiting(name) : 0;
+    const step = turns.step(row, left + others);
+    const write = tx.finish();
+    write.sets.push(...step.sets);
+    write.deletes.push(...step.deletes);
     const startedAt = deps.clock.elapsed();
     try {
-      const version = await deps.committer.commit(tx.finish());
+      const version = await deps.committer.commit(write);
       if (version === null) cache.onRefused(name);
-      lastWriteMs = deps.clock.elapsed() - startedAt;
+      else {
+        turns.written(row, deps.clock.elapsed() - startedAt, step);
+        lane.refused = null;
+      }
       return version;
     } catch (error) {
       cache.forget(name);
@@ -168,7 +217,14 @@ export function createAccountQueue(
         const waiting = { operation, decide: createDecider(operation, resolve, reject), reject };
         const lane = lanes.get(laneName);
         if (lane) return void lane.waiting.push(waiting);
-        const opened = { ref, waiting: [waiting] };
+        const { owner, name } = accountLocation(ref);
+        const opened: Lane = {
+          ref,
+          row: accountKey(owner, name),
+          name: accountNameOf(ref),
+          waiting: [waiting],
+          refused: null,
+        };
         lanes.set(laneName, opened);
         drain(laneName, opened);
       });
@@ -209,52 +265,6 @@ export function accountContended(): ApiError {
     code: "account_contended",
     headers: { "retry-after": "1" },
   });
-}
-
-/** Which rows a write may create without reading them first. */
-export interface SeenKeys {
-  /** Whether this process has not seen the key before, as far as it remembers. Remembers it. */
-  isNew(name: string): boolean;
-  /**
-   * Reports that a row which was new here existed, as after a restart or beside another process.
-   */
-  onCollision(): void;
-}
-
-/** The least number of names to remember; at most twice as many are kept. */
-const seenKeysMin = 10_000;
-/** A write that meets an existing row makes its whole batch retry one by one: that must be rare. */
-const cautiousReadsAfterCollision = 10_000;
-
-/**
- * A caller that repeats a request does so soon, and mostly to the same process. A key that was not
- * seen here is taken for new until the write's check says otherwise, which saves a read each.
- */
-export function createSeenKeys(): SeenKeys {
-  let names = new Set<string>();
-  let before = new Set<string>();
-  let ware = 0;
-
-  function remember(name: string): void {
-    if (names.size >= seenKeysMin) {
-      before = names;
-      names = new Set();
-    }
-    names.add(name);
-  }
-
-  return {
-    isNew(name) {
-      const isKnown = names.has(name) || before.has(name);
-      remember(name);
-      if (ware === 0) return !isKnown;
-      ware--;
-      return false;
-    },
-    onCollision() {
-      ware = cautiousReadsAfterCollision;
-    },
-  };
 }
 
 /** What an operation decided. A refusal is only trusted on a record that was just read. */

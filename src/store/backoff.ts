@@ -38,18 +38,6 @@ export async function* attemptsToWrite(deps: BackOffDeps): AsyncGenerator<number
   }
 }
 
-/**
- * Waits about as long as another process needs to read a row and to write it: who has just written
- * a row knows its version first, and would otherwise always be the next as well.
- */
-export async function giveTurn(
-  { clock, randomBytes }: BackOffDeps,
-  writeMs: number,
-): Promise<void> {
-  const most = Math.min(Math.max(writeMs, 4), 100);
-  await clock.sleep(most * (0.25 + randomShare(randomBytes)));
-}
-
 /** A random number from 0 up to 2. */
 function randomShare(randomBytes: BackOffDeps["randomBytes"]): number {
   return (randomBytes(1)[0] ?? 0) / 128;

@@ -3,13 +3,11 @@ import { ApiError, storeUnavailable, UnknownOutcome } from "../base/errors.ts";
 import { storeDeadlineMs } from "../base/limits.ts";
 import type { Clock } from "../base/clock.ts";
 import { type Batch, keyText, openBatch, type PendingWrite, touchedBy } from "./batch.ts";
-import type { CommitMeter, StoreCounter } from "./commit_meter.ts";
-import { commitMarkersPrefix } from "./keys.ts";
+import type { CommitMeter } from "./commit_meter.ts";
 import { asStoreFault, emptyWrite, type Increment, type Key, type Kv, type Write } from "./kv.ts";
 import { type Budgets, createBudgets } from "./budgets.ts";
 import { createMarkedWrites, type MarkedOutcome } from "./marked_writes.ts";
 import { createPacer } from "./pacer.ts";
-import { pagesUnder } from "./scan.ts";
 import { addTo, createSums } from "./sums.ts";
 
 /** The result of a write: its version, or null when a check failed and nothing was written. */
@@ -315,40 +313,4 @@ function refuseFailed({ write, members }: Batch, failed: readonly number[]): Pen
     member.resolve(null);
     return false;
   });
-}
-
-const markersPerRead = 200;
-/** Far longer than any write can be under way: no marker is needed any more. */
-const markerLifetimeMs = 10 * 60 * 1000;
-
-/**
- * Removes commit markers that dead processes left behind; each left at most a few. A marker's age
- * is how long this process has seen it, by a clock that no one sets: removing one too early would
- * let a write that landed be reported as failed.
- */
-export function createMarkerSweep(
-  { kv, clock, metrics }: {
-    kv: Kv;
-    clock: Pick<Clock, "elapsed">;
-    metrics: { repairs: { commit_marker: StoreCounter } };
-  },
-): () => Promise<void> {
-  let seenSince = new Map<string, number>();
-  return async () => {
-    const now = clock.elapsed();
-    const before = seenSince;
-    seenSince = new Map();
-    for await (const rows of pagesUnder(kv, commitMarkersPrefix, markersPerRead)) {
-      const old: Key[] = [];
-      for (const { key } of rows) {
-        const id = String(key[1]);
-        const since = before.get(id) ?? now;
-        if (now - since > markerLifetimeMs) old.push(key);
-        else seenSince.set(id, since);
-      }
-      if (old.length === 0) continue;
-      await kv.atomic({ checks: [], sets: [], deletes: old });
-      metrics.repairs.commit_marker.add(old.length);
-    }
-  };
 }

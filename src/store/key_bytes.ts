@@ -85,3 +85,17 @@ function decodeNumber(bytes: Uint8Array): number {
   );
   return double.getFloat64(0);
 }
+
+/**
+ * Returns a short name for a key, which cannot be read back. Two keys may have the same one: only
+ * for hints.
+ */
+export function keyHash(key: Key): string {
+  let [high, low] = [0xdeadbeef, 0x41c6ce57];
+  for (const char of encodeKey(key)) {
+    const code = char.charCodeAt(0);
+    high = Math.imul(high ^ code, 2_654_435_761);
+    low = Math.imul(low ^ code, 1_597_334_677);
+  }
+  return `${(high >>> 0).toString(36)}.${(low >>> 0).toString(36)}`;
+}

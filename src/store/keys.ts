@@ -1,6 +1,7 @@
 // Every key of the database: what it holds, who writes it, how long it is kept. Values are JSON as
 // bytes. No code outside of this file and its two parts below
 // builds a key.
+import { keyHash } from "./key_bytes.ts";
 import type { Key } from "./kv.ts";
 
 export * from "./delivery_keys.ts";
@@ -327,6 +328,27 @@ export const processesPrefix: Key = ["process"];
 export const leaseKey = (name: string): Key => ["lease", name];
 /** All leases. */
 export const leasesPrefix: Key = ["lease"];
+
+/**
+ * Whose turn it is to write a row for which processes contend, and who waits for it: a hint that
+ * decides nothing. Named by a hash of the row's key. Written with the row by the process whose turn
+ * ends; removed by the sweep.
+ */
+export const rowTurnKey = (row: Key): Key => ["row_turn", keyHash(row)];
+/** All turns. */
+export const rowTurnsPrefix: Key = ["row_turn"];
+/**
+ * That a process waits for its turn to write a row. Written by it; removed with the write that puts
+ * it into the turn's queue, or by the sweep.
+ */
+export const rowWaiterKey = (row: Key, processId: string): Key => [
+  ...rowWaitersPrefix(row),
+  processId,
+];
+/** All processes that wait for a row and are in no queue yet. */
+export const rowWaitersPrefix = (row: Key): Key => ["row_waiter", keyHash(row)];
+/** Those of all rows. */
+export const allRowWaitersPrefix: Key = ["row_waiter"];
 
 /**
  * When a row that is kept for a time ends, in ms since 1970, and which row: no value. `part` is one

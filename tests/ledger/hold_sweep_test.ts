@@ -13,8 +13,7 @@ Deno.test("hold sweep: an account in use is only read, and dropped from the inde
   using world = await createWorld({ isShared: true });
   using sweeper = await createWorld({ shareWith: world });
   await world.deposit("ada", "1");
-  const version = async () =>
-    (await world.deps.kv.get(accountKey(world.projectId, "ada"))).version;
+  const version = async () => (await world.deps.kv.get(accountKey(world.projectId, "ada"))).version;
   for (let round = 0; round < 6; round++) {
     await world.json(chatPath, { body: chatBody("ada") });
     const written = await version();

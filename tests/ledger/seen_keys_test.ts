@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createSeenKeys } from "../../src/ledger/account_queue.ts";
+import { createSeenKeys } from "../../src/ledger/seen_keys.ts";
 import type { Kv } from "../../src/store/kv.ts";
 import { checkBooks } from "../support/books.ts";
 import { createWorld, type World } from "../support/world.ts";

@@ -26,6 +26,7 @@ import { routeDefects } from "./route_defects.ts";
 import { stripeDefects } from "./stripe_defects.ts";
 import { alertDefects } from "./alerts_audit.ts";
 import { trimDefects } from "./trim_defects.ts";
+import { turnDefects } from "./turn_defects.ts";
 import { walletDefects } from "./wallet_defects.ts";
 
 const isMarker = ([name]: Key) => name === "commit";
@@ -284,6 +285,7 @@ export const defects: readonly Defect[] = [
   ...routeDefects,
   ...keptDefects,
   ...trimDefects,
+  ...turnDefects,
   ...alertDefects,
   ...walletDefects,
   ...passkeyDefects,

@@ -46,6 +46,10 @@ const manners: readonly [Manner, number][] = [
   ["throttled", 1],
 ];
 
+/** In a rush, so many callers make so many calls each for one user, without a pause. */
+const rushCallers = 12;
+const rushCalls = 4;
+
 /** What the callers, owners and operators of several projects do. */
 export class Workload {
   readonly projects: Project[] = [];
@@ -142,6 +146,7 @@ export class Workload {
     const { timeline, callers } = this.#parts;
     const archiveAt = timeline.chance(0.4) ? calls * timeline.between(0.3, 0.8) : Infinity;
     const forgetAt = timeline.chance(0.5) ? calls * timeline.between(0.05, 0.4) : Infinity;
+    let rushAt = timeline.chance(0.5) ? calls * timeline.between(0.1, 0.7) : Infinity;
     let toForget = Number.isFinite(forgetAt);
     let toArchive = Number.isFinite(archiveAt) ? timeline.pick(this.projects) : null;
     while (callers.calls < calls) {
@@ -149,6 +154,10 @@ export class Workload {
       const project = this.#pickProject();
       const user = timeline.pick(project.users);
       for (let n = 0; n < together; n++) this.#begin(this.#something(project, user));
+      if (callers.calls >= rushAt) {
+        for (let n = 0; n < rushCallers; n++) this.#begin(this.#rush(project, user));
+        rushAt = Infinity;
+      }
       if (toArchive && callers.calls >= archiveAt) {
         this.#begin(this.#operators.archive(toArchive, timeline.pick(toArchive.users)));
         toArchive = null;
@@ -159,6 +168,11 @@ export class Workload {
       }
       await timeline.pause(timeline.between(0, 900));
     }
+  }
+
+  /** One of the callers for whom the processes contend for an account. */
+  async #rush(project: Project, user: string): Promise<void> {
+    for (let n = 0; n < rushCalls; n++) await this.#something(project, user);
   }
 
   /** Runs checks, one after another, up to a total number of calls. */

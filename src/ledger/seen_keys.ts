@@ -1,0 +1,45 @@
+/** Which rows a write may create without reading them first. */
+export interface SeenKeys {
+  /** Whether this process has not seen the key before, as far as it remembers. Remembers it. */
+  isNew(name: string): boolean;
+  /**
+   * Reports that a row which was new here existed, as after a restart or beside another process.
+   */
+  onCollision(): void;
+}
+
+/** The least number of names to remember; at most twice as many are kept. */
+const seenKeysMin = 10_000;
+/** A write that meets an existing row makes its whole batch retry one by one: that must be rare. */
+const cautiousReadsAfterCollision = 10_000;
+
+/**
+ * A caller that repeats a request does so soon, and mostly to the same process. A key that was not
+ * seen here is taken for new until the write's check says otherwise, which saves a read each.
+ */
+export function createSeenKeys(): SeenKeys {
+  let names = new Set<string>();
+  let before = new Set<string>();
+  let ware = 0;
+
+  function remember(name: string): void {
+    if (names.size >= seenKeysMin) {
+      before = names;
+      names = new Set();
+    }
+    names.add(name);
+  }
+
+  return {
+    isNew(name) {
+      const isKnown = names.has(name) || before.has(name);
+      remember(name);
+      if (ware === 0) return !isKnown;
+      ware--;
+      return false;
+    },
+    onCollision() {
+      ware = cautiousReadsAfterCollision;
+    },
+  };
+}
