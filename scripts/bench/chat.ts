@@ -64,6 +64,7 @@ export async function inTurn(loads: Load[]): Promise<Measured[]> {
     p50: median(each.map(({ p50 }) => p50)),
     p99: median(each.map(({ p99 }) => p99)),
     failed: 0,
+    faults: 0,
     requests: each.reduce((sum, { requests }) => sum + requests, 0),
   }));
 }

@@ -59,6 +59,7 @@ function requestText(): Uint8Array {
 
 const latencies: number[] = [];
 let failed = 0;
+let faults = 0;
 const until = performance.now() + seconds * 1000;
 
 async function caller(): Promise<void> {
@@ -76,6 +77,7 @@ async function caller(): Promise<void> {
       whole = isWhole(text);
     }
     if (!text.startsWith("HTTP/1.1 2")) failed++;
+    if (text.startsWith("HTTP/1.1 5")) faults++;
     latencies.push(performance.now() - startedAt);
   }
   connection.close();
@@ -91,6 +93,7 @@ const loaded: Loaded = {
   p50: at(0.5),
   p99: at(0.99),
   failed,
+  faults,
   requests: latencies.length,
 };
 console.log(JSON.stringify(loaded));

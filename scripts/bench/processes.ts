@@ -27,7 +27,9 @@ export interface Loaded {
   perSecond: number;
   p50: number;
   p99: number;
+  /** Responses that were no success, and those of them with a status from 500 on. */
   failed: number;
+  faults: number;
   requests: number;
 }
 
