@@ -38,6 +38,7 @@ import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import { createForget } from "./ledger/forget.ts";
 import { createHolds, type Holds } from "./ledger/hold.ts";
 import { createMoneyRecorder } from "./ledger/record.ts";
+import { createTransfers } from "./ledger/transfer.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
 import { apiDoc } from "./api_doc.ts";
 import { createOutboxNotifier } from "./events/outbox_notifier.ts";
@@ -90,7 +91,10 @@ import { createRevokeWithMade } from "./webhooks/revoke_made.ts";
 import { createSubscriptions } from "./webhooks/subscriptions.ts";
 import { createAuthorizations } from "./wallets/authorizations.ts";
 import { connectRoutes } from "./wallets/connect_routes.ts";
+import { createWalletEmails } from "./wallets/emails.ts";
+import { createWalletJoins } from "./wallets/joins.ts";
 import { createPasskeys } from "./wallets/passkeys.ts";
+import { takingBack } from "./wallets/take_back.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
 import { summaryRoutes } from "./summaries/routes.ts";
 import { createRefusedModels } from "./summaries/refused_models.ts";
@@ -130,7 +134,7 @@ export interface App {
 export async function createApp(outside: Deps): Promise<App> {
   const services = await openServices(outside);
   const { deps, running, admin, dispatcher } = services;
-  const { holdSweep, redelivery, forget, alerts } = services;
+  const { holdSweep, redelivery, forget, alerts, joins } = services;
   const load = { requests: 0, streams: () => running.streams };
   const routes = routeMap(openHandlers(services, load));
   const { fetch, flush: flushLog } = mount(deps, routes, {
@@ -138,7 +142,7 @@ export async function createApp(outside: Deps): Promise<App> {
     notFound: createNotFound(deps.config),
   });
   const checkAtStripe = createCheckAtStripe(services);
-  const sweepers = [holdSweep, redelivery, forget, checkAtStripe, alerts];
+  const sweepers = [holdSweep, redelivery, forget, checkAtStripe, alerts, joins];
   const upkeep = createUpkeep(deps, services, sweepers);
   const flush = () => upkeep.flush().finally(flushLog);
   return { fetch, routes, running, admin, dispatcher, ...upkeep, flush };
@@ -153,6 +157,7 @@ async function openServices(outside: Deps) {
   const { projectCache, auth, admin, commit, emit } = projects;
   const ledger = openLedger(deps, { projectCache, emit });
   const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
+  const joins = createWalletJoins(deps, createTransfers(deps));
   const requestLog = createRequestLog(deps);
   const refusalReports = createRefusalReports(deps, emit, requestLog);
   const refusedKeys = createRefusedKeys(deps);
@@ -167,7 +172,9 @@ async function openServices(outside: Deps) {
     texts: createKeptTexts(deps.config.secretsKeys, deps.randomBytes),
     ...projects,
     ...ledger,
-    recorder: notingDeposits(ledger.recorder, conversion),
+    recorder: notingDeposits(takingBack(ledger.recorder, joins), conversion),
+    joins,
+    emails: createWalletEmails(deps, deviceCookies),
     links,
     deviceCookies,
     passkeys,

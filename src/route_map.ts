@@ -266,6 +266,13 @@ function publicRoutes(
       POST: confirm.confirm,
     },
     "/wallet": { strangers: "wallets", GET: wallets.showWallet, POST: wallets.changeWallet },
+    "/wallet/email": { strangers: "wallets", POST: wallets.askLink },
+    "/wallet/mail/:token": {
+      secretParams,
+      strangers: "wallets",
+      GET: wallets.showMailLink,
+      POST: wallets.useMailLink,
+    },
     "/wallet/passkeys/options": { strangers: "wallets", POST: wallets.passkeyOptions },
     "/wallet/passkeys": { strangers: "wallets", POST: wallets.addPasskey },
     "/wallet/sign-in/options": { strangers: "wallets", POST: wallets.signInOptions },

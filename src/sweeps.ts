@@ -25,6 +25,8 @@ import type { Remover } from "./store/removal.ts";
 import { createMarkerSweep, createTurnSweep } from "./store/stale_rows.ts";
 import { createTopUsersRemoval } from "./summaries/top_users.ts";
 import { targetHealthRows } from "./upstreams/shared_openings.ts";
+import { deviceRows, personDeviceRows } from "./wallets/device_rows.ts";
+import { walletLinkRows, walletMailRows } from "./wallets/email_rows.ts";
 import { redeliveryJobRows } from "./webhooks/redelivery.ts";
 import { createTrim } from "./webhooks/trim.ts";
 
@@ -48,6 +50,10 @@ export const expiringKinds: readonly ExpiringKind[] = [
   redeliveryJobRows,
   targetHealthRows,
   sentConfirmationRows,
+  deviceRows,
+  personDeviceRows,
+  walletLinkRows,
+  walletMailRows,
 ];
 
 /** Creates what removes everything that is kept for a time. */

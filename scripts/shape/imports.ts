@@ -118,6 +118,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "requests",
     "summaries",
     "alerts",
+    "wallets",
     "inference",
     "upstreams",
     "webhooks",

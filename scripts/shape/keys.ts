@@ -6,6 +6,7 @@ const HOMES: readonly string[] = [
   "src/store/keys.ts",
   "src/store/delivery_keys.ts",
   "src/store/request_keys.ts",
+  "src/store/wallet_keys.ts",
 ];
 
 const KV_METHODS: readonly string[] = ["get", "getMany", "set", "delete", "list"];

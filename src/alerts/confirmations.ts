@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { inboxOf } from "../base/email.ts";
 import { ApiError, badRequest, errorFields } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
@@ -182,15 +182,6 @@ export async function createConfirmations(
       });
     },
   };
-}
-
-/**
- * A hash of who reads an address: without what follows a plus sign, since many servers deliver that
- * to one inbox.
- */
-function inboxOf(email: string): string {
-  const [, name = "", domain = ""] = /^([^+@]*)[^@]*@(.*)$/.exec(email.toLowerCase()) ?? [];
-  return createHash("sha256").update(`${name}@${domain}`).digest("hex").slice(0, 32);
 }
 
 function requireFew(

@@ -26,6 +26,8 @@ export const entryKinds = {
   trial: { direction: "credit", hasKeyRecord: false, hasUsage: false, mayFallShort: false },
   /** What was known to be used by a call whose process died before it settled. */
   expired: { direction: "debit", hasKeyRecord: false, hasUsage: false, mayFallShort: true },
+  /** Money that moved to or from another wallet, when both became one. No project sees it. */
+  transfer: { direction: "either", hasKeyRecord: false, hasUsage: false, mayFallShort: false },
 } as const satisfies Record<string, EntryKindRow>;
 
 /** Why money moved: a row of `entryKinds`. */
@@ -34,7 +36,15 @@ export type EntryKind = keyof typeof entryKinds;
 /** The names of all kinds, in the table's order. */
 export const entryKindNames = Object.keys(entryKinds) as [EntryKind, ...EntryKind[]];
 
-/** Whether a text is the name of a kind. */
-export function isEntryKind(text: string): text is EntryKind {
-  return Object.hasOwn(entryKinds, text);
+/** A kind of entry that projects see. */
+export type ActivityKind = Exclude<EntryKind, "transfer">;
+
+const isActivityKind = (kind: EntryKind): kind is ActivityKind => kind !== "transfer";
+
+/** The names of the kinds that projects see. */
+export const activityKindNames = entryKindNames.filter(isActivityKind);
+
+/** Returns the kind of that name which projects see, or null. */
+export function readActivityKind(text: string): ActivityKind | null {
+  return activityKindNames.find((kind) => kind === text) ?? null;
 }

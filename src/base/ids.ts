@@ -14,7 +14,6 @@ export type IdKind =
   | "dly"
   | "lease"
   | "form"
-  | "dev"
   | "job"
   | "areq"
   | "con"
@@ -23,7 +22,8 @@ export type IdKind =
   | "cat"
   | "prc"
   | "rql"
-  | "alr";
+  | "alr"
+  | "wml";
 
 /** Generates ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;

@@ -8,6 +8,7 @@ import {
 import { FormSelect } from "../pages/form_parts.tsx";
 import { EmptyState, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
+import { activityKindNames } from "../base/entry_kinds.ts";
 import { kindLabels } from "./kind_labels.ts";
 import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, GuardedHandler, ProjectVisit } from "./guard.tsx";
@@ -88,7 +89,10 @@ function ActivityFilters({ visit: { here, incoming: { query } } }: { visit: Proj
           name="kind"
           label="Kind"
           value={query("kind") ?? ""}
-          options={[["", "All"], ...Object.entries(kindLabels)]}
+          options={[
+            ["", "All"],
+            ...activityKindNames.map((name) => [name, kindLabels[name]] as const),
+          ]}
         />
         <TimeFields query={query} />
         <button type="submit">Filter</button>

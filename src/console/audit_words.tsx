@@ -120,12 +120,20 @@ const words: Readonly<Record<AuditActionName, Words>> = {
   ),
   "backup.created": () => "downloaded a backup of the whole database",
   "backup.restored": ({ detail: { file } }) => <>restored the backup {named(file)}</>,
+  "wallet.join_asked": (row) => <>proposed to join {walletsOf(row)}</>,
+  "wallet.join_withdrawn": ({ target }) => <>no longer proposes to join wallet {target}</>,
+  "wallet.join_declined": ({ target }) => <>declined, as an owner, to join wallet {target}</>,
+  "wallet.joined": (row) => <>joined {walletsOf(row)}, as both sides have agreed</>,
   "console.signed_in": () => "signed in to the console",
   "console.sign_in_refused": ({ detail }) => <>tried to sign in with a wrong key{often(detail)}</>,
   "console.key_refused": ({ detail }) => <>entered a wrong key in the console{often(detail)}</>,
   "admin.key_refused": ({ detail }) => <>called the admin API with a wrong key{often(detail)}</>,
   "data.exported": ({ target }) => <>downloaded {downloads[target] ?? target}</>,
 };
+
+function walletsOf({ target, detail: { into } }: AuditRow): string {
+  return `wallet ${target} into ${text(into)}`;
+}
 
 /** What actions are called where one is chosen. */
 export const auditLabels: Readonly<Record<AuditActionName, string>> = {
@@ -153,6 +161,10 @@ export const auditLabels: Readonly<Record<AuditActionName, string>> = {
   "alerts.address_confirmed": "E-mail address confirmed",
   "backup.created": "Backup downloaded",
   "backup.restored": "Backup restored",
+  "wallet.join_asked": "Wallets to be joined",
+  "wallet.join_withdrawn": "Join withdrawn",
+  "wallet.join_declined": "Join declined",
+  "wallet.joined": "Wallets joined",
   "console.signed_in": "Sign-in",
   "console.sign_in_refused": "Sign-in refused",
   "console.key_refused": "Key refused in the console",

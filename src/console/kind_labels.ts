@@ -8,4 +8,5 @@ export const kindLabels: Readonly<Record<EntryKind, string>> = {
   refund: "Refund",
   trial: "Trial credit",
   expired: "Interrupted response",
+  transfer: "Moved between wallets",
 };

@@ -1,6 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../base/errors.ts";
-import { type EntryKind, isEntryKind } from "../base/entry_kinds.ts";
+import { type ActivityKind, activityKindNames, readActivityKind } from "../base/entry_kinds.ts";
 import { type Amount, fromDecimal, toAmount } from "../base/money.ts";
 import { inputTokensOf, outputTokensOf, readTokens } from "../base/token_classes.ts";
 import { absoluteAmount, type Entry, type EntryUsage } from "../ledger/entry.ts";
@@ -20,9 +20,10 @@ export interface ActivityLine {
 }
 
 /** Reads the kind that a query asks for; null is all. Throws 400. */
-export function readKind(kind: string | undefined): EntryKind | null {
+export function readKind(kind: string | undefined): ActivityKind | null {
   if (kind === undefined || kind === "") return null;
-  if (isEntryKind(kind)) return kind;
+  const known = readActivityKind(kind);
+  if (known) return known;
   throw badRequest("kind", "This kind of activity does not exist.");
 }
 
@@ -33,7 +34,7 @@ export function UserActivity({ visit, user, period, lines, kind, cursor, nextCur
   /** Of the rest of the page, which the links keep. */
   period: Period;
   lines: readonly ActivityLine[];
-  kind: EntryKind | null;
+  kind: ActivityKind | null;
   cursor: string | undefined;
   nextCursor: string | null;
 }) {
@@ -47,7 +48,10 @@ export function UserActivity({ visit, user, period, lines, kind, cursor, nextCur
           name="kind"
           label="Kind"
           value={kind ?? ""}
-          options={[["", "All"], ...Object.entries(kindLabels)]}
+          options={[
+            ["", "All"],
+            ...activityKindNames.map((name) => [name, kindLabels[name]] as const),
+          ]}
         />
         <button type="submit">Filter</button>
       </form>

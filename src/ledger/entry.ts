@@ -50,7 +50,7 @@ export interface Entry {
   prev: string | null;
   kind: EntryKind;
   user: string;
-  /** In a wallet: the project that the entry belongs to. */
+  /** In a wallet: the project that the entry belongs to, or `noProject`. */
   projectId?: string;
   /** The change of the balance, with its sign. */
   delta: string;
@@ -72,7 +72,12 @@ export interface Entry {
   refundedActivityId: string | null;
   /** The budgets that the amount counts toward, by name; absent where there are none. */
   budgets?: readonly string[];
+  /** Of a transfer: the other wallet, and the entry that moved the same amount there. */
+  transfer?: { wallet: string; activityId: string };
 }
+
+/** In place of a project, in entries that move money between wallets. */
+export const noProject = "none";
 
 /** What the caller decides about an entry; the account adds the rest. */
 export type NewEntry =

@@ -67,6 +67,9 @@ function eventsOfKind(
       const data = { walletUserId, credits: absoluteAmount(entry), activityId };
       return [newEvent("balance.trial.granted", of("balance"), data)];
     }
+    case "transfer":
+      // It belongs to no project, which could be told.
+      return [];
   }
 }
 

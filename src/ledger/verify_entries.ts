@@ -9,6 +9,7 @@ import {
   verifyAtRest,
 } from "../store/scan.ts";
 import { absoluteAmount, type Entry, type EntryUsage } from "./entry.ts";
+import { faultsOfTransfer } from "./verify_transfers.ts";
 import {
   parseEntryLink,
   parseStoredAccount,
@@ -141,6 +142,7 @@ export async function continueWalk(
     const found = [
       ...faultsOfEntry(walk, entry, costsOf),
       ...await faultsOfRefunds(kv, { walk, entry, total: total?.value ?? null }),
+      ...await faultsOfTransfer(kv, walk, entry),
     ];
     faults.push(...found.map((fault) => `${about}: entry ${entry.id} ${fault}`));
     noteRefund(walk, entry);

@@ -61,6 +61,7 @@ const entrySchema = linkSchema.extend({
   usage: usageSchema.nullable(),
   refundedActivityId: id.nullable(),
   budgets: z.array(id).min(1).optional(),
+  transfer: z.object({ wallet: id, activityId: id }).optional(),
 });
 
 const accountSchema = z.object({

@@ -1,4 +1,4 @@
-import { entryKindNames } from "../base/entry_kinds.ts";
+import { activityKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
 import { publicRefusalReasons } from "../base/refusal_reasons.ts";
 import { formatNames } from "../base/endpoints.ts";
@@ -134,7 +134,7 @@ const usageSchema = z.object({
 /** One entry of the ledger, as lists of activities show it. */
 const activitySchema = z.object({
   id: activityId,
-  kind: z.enum(entryKindNames),
+  kind: z.enum(activityKindNames),
   user: userId,
   amount: decimal.meta({ description: "The amount that moved, never negative." }),
   delta: decimal.meta({
@@ -207,9 +207,11 @@ export function viewAfter(entry: Entry, currency: string): BalanceView {
 
 /** Returns an entry as the list of activities shows it. */
 export function toActivity(entry: Entry, currency: string): Activity {
+  const { kind } = entry;
+  if (kind === "transfer") throw new Error(`${entry.id} belongs to no project`);
   return {
     id: entry.id,
-    kind: entry.kind,
+    kind,
     user: entry.user,
     amount: absoluteAmount(entry),
     delta: entry.delta,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { emailSchema } from "../base/email.ts";
 import { withoutPattern } from "../base/fields.ts";
 import { moneyDecimal } from "./price_schema.ts";
 
@@ -10,7 +11,7 @@ const below = z.strictObject({
 
 /** What a project's owner is notified of, and where. */
 export const alertsSchema = z.strictObject({
-  emails: z.array(z.email({ error: "must be an e-mail address" }).max(254)).max(10).default([])
+  emails: z.array(emailSchema).max(10).default([])
     .meta({
       description:
         "Who gets an e-mail when an alert fires or is resolved. Needs `SMTP_URL`. A new " +

@@ -1,11 +1,12 @@
 // Every key of the database: what it holds, who writes it, how long it is kept. Values are JSON as
-// bytes. No code outside of this file and its two parts below
-// builds a key.
+// bytes. No code outside of this file and its parts below builds
+// a key.
 import { keyHash } from "./key_bytes.ts";
 import type { Key } from "./kv.ts";
 
 export * from "./delivery_keys.ts";
 export * from "./request_keys.ts";
+export * from "./wallet_keys.ts";
 
 /**
  * The project: settings, prices, upstream. Changed with every change of the project or its keys.
@@ -85,50 +86,6 @@ export const holdingKey = (owner: string, name: string, connectionId: string | n
   connectionId === null ? ["holding", owner, name] : ["holding", owner, name, connectionId];
 /** All accounts that may hold money. */
 export const holdingPrefix: Key = ["holding"];
-
-/**
- * What a person allows one user of a project to spend from their wallet, and what of it is spent
- * today. Written by the person's decisions and with each charge. Kept forever.
- */
-export const authorizationKey = (projectId: string, user: string): Key => [
-  "authorization",
-  projectId,
-  user,
-];
-/** All users of a project for whom a person has decided anything. */
-export const authorizationsPrefix = (projectId: string): Key => ["authorization", projectId];
-/**
- * A person's connection -> its project and user. Written with the authorization, and with payments
- * into the wallet. Kept forever; under a pseudonym once the user is erased.
- */
-export const connectionKey = (personId: string, projectId: string, user: string): Key => [
-  "connection",
-  personId,
-  projectId,
-  user,
-];
-/** All projects and users that a person was ever connected to. */
-export const connectionsPrefix = (personId: string): Key => ["connection", personId];
-/** All connections, grouped by person. */
-export const allConnectionsPrefix: Key = ["connection"];
-/**
- * A passkey: its person and its public key. Written at its registration and by each use. Kept
- * forever.
- */
-export const passkeyKey = (credentialId: string): Key => ["passkey", credentialId];
-/** A person's passkeys: no value. Written with the passkey. */
-export const personPasskeyKey = (personId: string, credentialId: string): Key => [
-  "person_passkey",
-  personId,
-  credentialId,
-];
-/**
- * Which of a person's device cookies are valid. Written when a device signs out the others. Kept
- * forever.
- */
-export const deviceEpochKey = (personId: string): Key => ["device_epoch", personId];
-/** All passkeys of a person. */
-export const personPasskeysPrefix = (personId: string): Key => ["person_passkey", personId];
 
 /**
  * What was used, paid and refused in a project in one hour, as one process added it up: a further
@@ -363,6 +320,13 @@ export const expiryKey = (part: number, endsAt: number, key: Key): Key => [
 export const expiryPrefix = (part: number): Key => ["expiry", part];
 /** How often older rows without an end were looked for, and when last. Written by the sweep. */
 export const expiryIndexedKey: Key = ["expiry_indexed"];
+
+/**
+ * With which keys of `SECRETS_KEY` secrets may be encrypted, by fingerprint, and how far the
+ * current walk over them has come. Written by each process at its start, and by each resealing. Kept
+ * forever.
+ */
+export const sealedWithKey: Key = ["sealed_with"];
 
 /** How far a copy from another store has come. Removed when it is complete. */
 export const copyKey: Key = ["copy"];

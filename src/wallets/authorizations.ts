@@ -11,7 +11,7 @@ import {
 import type { AuthorizationLink, LinkSubject } from "../paywall/link_subject.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import { accountKey, authorizationKey, connectionKey } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { emptyWrite, type Write } from "../store/kv.ts";
 import { listConnections, markConnection, type WalletConnection } from "./store.ts";
 
 /**
@@ -19,10 +19,13 @@ import { listConnections, markConnection, type WalletConnection } from "./store.
  * throw 403 `user_being_forgotten` while the user is being erased.
  */
 export interface Authorizations {
-  /** Allows the user to spend; false when the link had already expired or been used. */
+  /**
+   * Allows the user to spend; false when the link had already expired or been used. `who` returns
+   * the person, and what belongs in the same write.
+   */
   approve(
     approval: AuthorizationLink,
-    by: { personId: string; dailyCap: Amount },
+    by: { who: Who; dailyCap: Amount },
   ): Promise<boolean>;
   /**
    * Declines; another person's authorization stays. False when the link had expired or been used.
@@ -42,6 +45,9 @@ export interface Authorizations {
   ofPerson(personId: string): Promise<WalletConnection[]>;
 }
 
+/** Returns a person who decides, and what belongs in the write of their decision. */
+type Who = () => Promise<{ personId: string; write: Write }>;
+
 /** Returns the trigger of an end user on one of the pages. */
 export function personTrigger(personId: string): Trigger {
   return { source: "checkout", actorType: "end-user", actorId: personId };
@@ -55,22 +61,23 @@ export function createAuthorizations(
   /** Writes what `decide` returns for the last decision; false when it returns nothing. */
   async function decide(
     { projectId, user }: LinkSubject,
-    decision: (last: Authorization | null) => {
+    decision: (last: Authorization | null, personId: string) => {
       next: Authorization;
       events: NewEvent[];
     } | null,
+    who: Who = () => Promise.resolve({ personId: "", write: emptyWrite() }),
   ): Promise<boolean> {
     let done = false;
     await commit(projectId, async () => {
       const key = authorizationKey(projectId, user);
+      const { personId, write } = await who();
       const [found, own] = await kv.getMany([key, accountKey(projectId, user)]);
-      const made = decision(found?.value ? decodeAuthorization(found.value) : null);
+      const made = decision(found?.value ? decodeAuthorization(found.value) : null, personId);
       done = made !== null;
       if (!made) return null;
       // Closed while the user is being erased: a new decision would mix with the old records.
       requireNotClosed(decodeAccount(own?.value ?? null));
       const { next, events } = made;
-      const write = emptyWrite();
       for (const row of [found, own]) {
         if (row) write.checks.push({ key: row.key, version: row.version });
       }
@@ -97,8 +104,8 @@ export function createAuthorizations(
   }
 
   return {
-    approve: (approval, { personId, dailyCap }) =>
-      decide(approval, (last) => {
+    approve: (approval, { who, dailyCap }) =>
+      decide(approval, (last, personId) => {
         if (isLinkSuperseded(approval, last)) return null;
         const { user, requestId } = approval;
         // A person who returns continues where they stopped: a day has one cap.
@@ -128,7 +135,7 @@ export function createAuthorizations(
           next,
           events: [newEvent("authorization.completed", { trigger, subject }, data)],
         };
-      }),
+      }, who),
     async decline(approval, personId) {
       const { user, requestId } = approval;
       const trigger = personTrigger(personId ?? user);

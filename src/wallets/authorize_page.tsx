@@ -5,6 +5,7 @@ import { FormError } from "../pages/form_parts.tsx";
 import { Page } from "../pages/page.tsx";
 import { AmountTiles, AppHeader, PayerFooter, PayerState } from "../pages/payer_parts.tsx";
 import type { Reader } from "../pages/texts/texts.tsx";
+import { AddEmailForm, AskLinkForm } from "./email_pages.tsx";
 import { AddPasskeyButton, UsePasskeyButton, walletScript as script } from "./passkey_button.tsx";
 
 /** What both pages of an authorization know. */
@@ -15,6 +16,10 @@ interface AuthorizationView {
   brand: Brand;
   /** Browsers create passkeys for names of hosts, and not for addresses. */
   offersPasskeys: boolean;
+  /** Whether this server sends e-mail. */
+  offersEmail: boolean;
+  /** The path of the page itself. */
+  from: string;
 }
 
 /** What the authorization page shows. */
@@ -23,6 +28,8 @@ export interface AuthorizeView extends AuthorizationView {
   currency: string;
   /** The balance of this device's wallet; null where it has none yet. */
   balance: string | null;
+  /** Another wallet that paid for the user, and whether an e-mail may open it; else null. */
+  other: { byEmail: boolean } | null;
   /** The caps to choose from, as decimal strings and for people. */
   caps: { value: string; label: Child }[];
   /** The current cap; null when nothing is authorized, or by another wallet. */
@@ -33,8 +40,7 @@ export interface AuthorizeView extends AuthorizationView {
 
 /** The page behind the link of a message that asks for authorization. */
 export function AuthorizePage(view: AuthorizeView) {
-  const { base, reader, brand, user, balance, cap, offersPasskeys } = view;
-  const { texts } = reader;
+  const { base, reader, brand, user, balance, cap, other } = view;
   const title = reader.text("asks", { app: brand.name });
   return (
     <Page title={title} script={script} base={base} lang={reader.lang} brand={brand}>
@@ -42,14 +48,10 @@ export function AuthorizePage(view: AuthorizeView) {
         <AppHeader brand={brand} title={reader.say("asks", { app: brand.name })} />
         <p>{reader.say("asksNote", { app: brand.name, user })}</p>
         {cap === null ? null : <p>{reader.text("currentLimit", { amount: cap })}</p>}
+        {other === null ? null : <OtherWallet {...view} other={other} />}
         <DecisionForm {...view} />
         {balance === null
-          ? (
-            <>
-              <p class="with">{texts.newWallet}</p>
-              {offersPasskeys ? <UsePasskeyButton label={texts.usePasskey} /> : null}
-            </>
-          )
+          ? <NewWallet {...view} />
           : <p class="with">{reader.text("yourWallet", { amount: balance })}</p>}
       </div>
       <PayerFooter brand={brand} reader={reader} />
@@ -57,7 +59,39 @@ export function AuthorizePage(view: AuthorizeView) {
   );
 }
 
-function DecisionForm({ reader, currency, caps, problem }: AuthorizeView) {
+/** Where another wallet pays, what was shown above says how to open it. */
+function NewWallet({ reader: { texts }, other, offersPasskeys }: AuthorizeView) {
+  if (other !== null) return null;
+  return (
+    <>
+      <p class="with">{texts.newWallet}</p>
+      {offersPasskeys ? <UsePasskeyButton label={texts.usePasskey} /> : null}
+    </>
+  );
+}
+
+/** Says that another wallet pays, and how to open it here. */
+function OtherWallet(
+  { base, reader, user, from, balance, offersPasskeys, other }: AuthorizeView & {
+    other: { byEmail: boolean };
+  },
+) {
+  const { texts } = reader;
+  return (
+    <>
+      <section class="notice">
+        <p>{reader.say("otherWallet", { user })}</p>
+        <p>{texts.otherWalletOpen}</p>
+        {offersPasskeys ? <UsePasskeyButton label={texts.openByPasskey} /> : null}
+        {other.byEmail ? <AskLinkForm {...{ base, reader, from }} /> : null}
+      </section>
+      <p>{balance === null ? texts.orNewWallet : texts.orThisWallet}</p>
+    </>
+  );
+}
+
+function DecisionForm({ reader, currency, caps, problem, ...view }: AuthorizeView) {
+  const opensNew = view.other !== null && view.balance === null;
   const { texts } = reader;
   const other = reader.text("otherLimit", { currency: currency.toUpperCase() });
   return (
@@ -71,8 +105,14 @@ function DecisionForm({ reader, currency, caps, problem }: AuthorizeView) {
           other={{ label: other, value: problem?.entered ?? "" }}
           chosen={problem === null ? 0 : -1}
         />
-        <button type="submit" name="decision" value="approve" class="primary wide">
-          {texts.allow}
+        {opensNew ? <input type="hidden" name="wallet" value="new" /> : null}
+        <button
+          type="submit"
+          name="decision"
+          value="approve"
+          class={view.other === null ? "primary wide" : "wide"}
+        >
+          {opensNew ? texts.allowNew : texts.allow}
         </button>
         <button type="submit" name="decision" value="decline" class="plain wide">
           {texts.decline}
@@ -92,7 +132,7 @@ export function AuthorizeResultPage(
     cap: string;
     topUpUrl: string;
     /** Whether the wallet can be opened from other devices. */
-    hasPasskey: boolean;
+    hasWayBack: boolean;
   },
 ) {
   const { base, reader, brand, decided } = view;
@@ -123,12 +163,11 @@ export function AuthorizeResultPage(
 }
 
 function Approved(
-  { base, reader, brand, cap, topUpUrl, hasPasskey, offersPasskeys }: Parameters<
+  { base, reader, brand, cap, topUpUrl, hasWayBack, offersPasskeys, offersEmail, from }: Parameters<
     typeof AuthorizeResultPage
   >[0],
 ) {
   const { texts } = reader;
-  const asksForPasskey = offersPasskeys && !hasPasskey;
   return (
     <>
       <PayerState icon="check" title={reader.say("allowed", { app: brand.name })} isMain>
@@ -136,14 +175,16 @@ function Approved(
           {reader.text("allowedNote", { amount: cap })} {texts.paidNote}
         </p>
       </PayerState>
-      {asksForPasskey
-        ? (
-          <div id="passkey-offer">
-            <p>{texts.passkeyFirst}</p>
-            <AddPasskeyButton label={texts.addPasskey} />
-          </div>
-        )
-        : null}
+      {hasWayBack || !(offersPasskeys || offersEmail)
+        ? null
+        : (
+          <section class="notice info" id="way-back">
+            <p>{texts.wayBackFirst}</p>
+            {offersPasskeys ? <AddPasskeyButton label={texts.addPasskey} /> : null}
+            {offersEmail ? <AddEmailForm {...{ base, reader, from }} /> : null}
+            <p id="said" role="alert"></p>
+          </section>
+        )}
       <p class="actions">
         <a class="button primary wide" href={topUpUrl}>{texts.topUp}</a>
         <a class="button plain wide" href={`${base}/wallet`}>{texts.wallet}</a>

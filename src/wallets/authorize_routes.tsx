@@ -14,7 +14,6 @@ import {
   zero,
 } from "../base/money.ts";
 import { type Authorization, readAuthorization } from "../ledger/authorization.ts";
-import { readBalance } from "../ledger/balance.ts";
 import type { AuthorizationLink } from "../paywall/link_subject.ts";
 import type { Links } from "../paywall/links.ts";
 import { brandOf } from "../pages/brand.ts";
@@ -35,6 +34,10 @@ import type { Deps } from "../deps.ts";
 import type { DeviceCookies } from "./device_cookies.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Passkeys } from "./passkeys.ts";
+import { readWalletBalance } from "./balances.ts";
+import type { WalletEmails } from "./emails.ts";
+import { ownerOf } from "./join_rows.ts";
+import type { WalletJoins } from "./joins.ts";
 import { listPasskeys } from "./store.ts";
 
 /**
@@ -70,7 +73,7 @@ function linkEnded(): ApiError {
 }
 
 function show(services: WalletDeps): Handler {
-  return async ({ request, param, query, requestId }) => {
+  return async ({ request, param, path, query, requestId }) => {
     const opened = await openLink(services, param("token"));
     const { approval, project, last } = opened;
     const known = await services.deviceCookies.known(request);
@@ -78,7 +81,9 @@ function show(services: WalletDeps): Handler {
     const cookie = await known?.grant.cookie();
     if (last && isLinkSuperseded(approval, last)) {
       if (last.requestId !== approval.requestId) throw linkEnded();
-      const decided = decidedFor(last, { personId, hasDeclined: query("declined") !== undefined });
+      const payer = await ownerOf(services.deps.kv, last.personId);
+      const hasDeclined = query("declined") !== undefined;
+      const decided = decidedFor({ ...last, personId: payer }, { personId, hasDeclined });
       const common = commonView(services, project, request);
       const page = (
         <AuthorizeResultPage
@@ -86,8 +91,8 @@ function show(services: WalletDeps): Handler {
           decided={decided}
           cap={common.reader.moneyText(parseAmount(last.dailyCap) ?? zero, project.currency)}
           topUpUrl={await services.links.topUpUrl(project, approval.user)}
-          hasPasskey={personId !== null &&
-            (await listPasskeys(services.deps.kv, personId)).length > 0}
+          hasWayBack={personId !== null && await hasWayBack(services, personId)}
+          from={path}
         />
       );
       const { brand } = common;
@@ -95,14 +100,19 @@ function show(services: WalletDeps): Handler {
       return pageResponse(200, String(page), { requestId, cookie, brand, script });
     }
     const newcomers = cookie ?? await newcomersCookie(services, request);
-    const page = { request, requestId, personId, cookie: newcomers, problem: null };
+    const page = { request, requestId, path, personId, cookie: newcomers, problem: null };
     return await authorizePage(services, { ...opened, ...page });
   };
 }
 
 /** What both pages know. */
-function commonView({ deps: { config } }: WalletDeps, project: Project, request: Request) {
+function commonView(
+  { deps: { config }, emails }: WalletDeps,
+  project: Project,
+  request: Request,
+) {
   return {
+    offersEmail: emails.isOffered,
     base: publicPath(config, ""),
     reader: readerOf(request),
     brand: brandOf(project.name, project.brand ?? noBrand),
@@ -112,9 +122,10 @@ function commonView({ deps: { config } }: WalletDeps, project: Project, request:
 
 async function authorizePage(
   services: WalletDeps,
-  { approval, project, last, request, requestId, personId, cookie, problem }: OpenedLink & {
+  { approval, project, last, request, requestId, path, personId, cookie, problem }: OpenedLink & {
     request: Request;
     requestId: string;
+    path: string;
     personId: string | null;
     cookie: string | undefined;
     problem: AuthorizeView["problem"];
@@ -124,7 +135,8 @@ async function authorizePage(
   const common = commonView(services, project, request);
   const { reader, brand } = common;
   const money = (text: string) => reader.moneyText(parseAmount(text) ?? zero, currency);
-  const own = last?.status === "active" && last.personId === personId ? last : null;
+  const payer = await payerOf(services, last);
+  const own = last?.status === "active" && payer === personId ? last : null;
   const balance = personId === null
     ? null
     : reader.moneyText(await balanceOf(services, { personId, currency }), currency);
@@ -132,6 +144,10 @@ async function authorizePage(
     <AuthorizePage
       {...common}
       {...{ currency, balance, problem }}
+      other={payer === null || payer === personId
+        ? null
+        : { byEmail: common.offersEmail && (await services.emails.list(payer)).length > 0 }}
+      from={path}
       user={approval.user}
       caps={project.topUp.amounts.map((value) => ({ value, label: money(value) }))}
       cap={own && money(own.dailyCap)}
@@ -142,6 +158,26 @@ async function authorizePage(
   return pageResponse(status, String(html), { requestId, script, cookie, brand });
 }
 
+/** Returns whose wallet pays for the user, or paid last; null where none ever did. */
+async function payerOf(
+  { deps: { kv } }: WalletDeps,
+  last: Authorization | null,
+): Promise<string | null> {
+  return last === null || last.personId === "" ? null : await ownerOf(kv, last.personId);
+}
+
+/** Whether the wallet can be opened from another device. */
+export async function hasWayBack(
+  { deps: { kv }, emails }: Pick<WalletDeps, "deps" | "emails">,
+  personId: string,
+): Promise<boolean> {
+  const [passkeys, addresses] = await Promise.all([
+    listPasskeys(kv, personId),
+    emails.list(personId),
+  ]);
+  return passkeys.length > 0 || addresses.length > 0;
+}
+
 /**
  * Set with the page, not with the decision, whose response may be lost: then no one could ever
  * open the wallet. A link preview learns nothing from it, and nothing is stored.
@@ -150,17 +186,14 @@ async function newcomersCookie(
   { deviceCookies }: WalletDeps,
   request: Request,
 ): Promise<string | undefined> {
-  const has = await deviceCookies.newDevice(request);
-  return has ? undefined : await deviceCookies.newDeviceCookie();
+  return await deviceCookies.decider(request) ? undefined : deviceCookies.newDeviceCookie();
 }
 
 async function balanceOf(
   { deps }: WalletDeps,
-  { personId, currency }: { personId: string; currency: string },
+  wallet: { personId: string; currency: string },
 ): Promise<Amount> {
-  const wallet = { personId, currency, connectionId: "" };
-  const ref = { projectId: "", user: "", wallet };
-  return (await readBalance(deps.kv, ref, deps.clock.now())).balance;
+  return (await readWalletBalance(deps, wallet)).balance;
 }
 
 /** Someone who declines what another person authorized is shown their own wallet. */
@@ -187,18 +220,27 @@ function decide(services: WalletDeps): Handler {
         await authorizations.decline(approval, known?.personId ?? null);
         return seeOther(publicPath(deps.config, `${path}?declined=yes`), requestId);
       case "approve": {
-        const { personId, grant } = known ?? await deviceCookies.newDevice(request) ??
-          needCookies();
+        const decider = await deviceCookies.decider(request) ?? needCookies();
+        const reader = readerOf(request);
+        const ask = (problem: AuthorizeView["problem"]) => {
+          const personId = known?.personId ?? null;
+          const page = { request, requestId, path, personId, cookie: undefined, problem };
+          return authorizePage(services, { approval, project, last, ...page });
+        };
+        const isDecided = last !== null && isLinkSuperseded(approval, last);
+        const isChosen = form.get("wallet") === "new";
+        // Nobody gets an empty wallet instead of their own without having been told.
+        if (decider.isNew && !isChosen && !isDecided && await payerOf(services, last) !== null) {
+          return await ask({ text: reader.texts.otherWalletChoose, entered: "" });
+        }
         const entered = form.get("other") || form.get("cap") || "";
         const dailyCap = readDailyCap(entered);
         if (dailyCap === null) {
-          const problem = { text: capProblem(readerOf(request), project.currency), entered };
-          const page = { request, requestId, personId, cookie: undefined, problem };
-          return await authorizePage(services, { approval, project, last, ...page });
+          return await ask({ text: capProblem(reader, project.currency), entered });
         }
-        const done = await authorizations.approve(approval, { personId, dailyCap });
+        const done = await authorizations.approve(approval, { who: decider.read, dailyCap });
         // Sent twice, or from two tabs: the first decision counts, and the page shows it.
-        const cookies = done ? [await grant.cookie()] : [];
+        const cookies = done ? [await decider.cookie()] : [];
         return seeOther(publicPath(deps.config, path), requestId, cookies);
       }
       default:
@@ -242,4 +284,6 @@ export interface WalletDeps {
   deviceCookies: DeviceCookies;
   authorizations: Authorizations;
   passkeys: Passkeys;
+  emails: WalletEmails;
+  joins: WalletJoins;
 }

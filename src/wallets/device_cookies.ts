@@ -1,11 +1,22 @@
-import { createHash } from "node:crypto";
-import { fromBytes, toBytes } from "../base/json.ts";
+import { toBase64Url } from "../base/base64.ts";
+import { toBytes } from "../base/json.ts";
 import { cookieValue } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
-import { connectionsPrefix, deviceEpochKey } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { connectionsPrefix, deviceEpochKey, deviceKey } from "../store/keys.ts";
+import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
-import { createSignedTokens } from "../store/signed_tokens.ts";
+import { type Epoch, isSignedIn, readEpoch } from "./device_epochs.ts";
+import {
+  decodeDevice,
+  type Device,
+  deviceKeys,
+  deviceSets,
+  hashOfCookie,
+  newDeviceWrite,
+  readDevice,
+} from "./device_rows.ts";
+import { ownerOf, partsOf } from "./join_rows.ts";
+import { createSignedCookies } from "./signed_cookies.ts";
 
 /** Recognizes a person who returns on the same device. */
 export interface DeviceCookies {
@@ -14,26 +25,27 @@ export interface DeviceCookies {
   /** The same, with the device's grant. */
   known(request: Request): Promise<KnownDevice | null>;
   /**
-   * Returns the identity that a device without a wallet gets when it decides; null where it sent no
-   * cookie.
+   * Returns who decides on the device that sent the request: its person, or someone new. Null where
+   * it sent no cookie.
    */
-  newDevice(request: Request): Promise<KnownDevice | null>;
+  decider(request: Request): Promise<Decider | null>;
   /**
    * Returns the cookie of a new device. The device is known by it from its first decision on,
    * whatever response is lost.
    */
-  newDeviceCookie(): Promise<string>;
+  newDeviceCookie(): string;
   /**
    * Prepares a grant for another device of this person, before it is decided whether it gets one.
    */
   grantFor(personId: string): Promise<DeviceGrant>;
+  /** Returns another device of this person: its cookie, and the rows that make it known. */
+  deviceFor(personId: string): Promise<{ cookie: string; sets: Write["sets"] }>;
   /**
-   * Invalidates all cookies of the person whose device sent this, except its own. Null when it is
-   * no one's.
+   * Signs out all other devices of the person whose device sent this. Null when it is no one's.
    */
   signOutOthers(request: Request): Promise<{ cookie: string } | null>;
-  /** The cookies that make a device forget its wallet. */
-  readonly clearingCookies: readonly string[];
+  /** Removes the device that sent the request; returns the cookies that make it forget its wallet. */
+  forget(request: Request): Promise<readonly string[]>;
 }
 
 /** The person that a device belongs to. */
@@ -51,130 +63,224 @@ export interface DeviceGrant {
   cookie(): Promise<string>;
 }
 
-/** Which of a person's cookies are valid. Nothing is stored until cookies are first invalidated. */
-interface Epoch {
-  /** The epoch of the valid cookies. */
-  number: number;
+/** Who decides on a device. */
+export interface Decider extends DeviceGrant {
+  /** Whether the device has no wallet: it gets one with the decision. */
+  isNew: boolean;
   /**
-   * The hash of one older cookie that stays valid: that of the device which signed out the others,
-   * since the response with its new cookie may be lost.
+   * Returns the person, and what belongs in the write of their decision: it fails where the device
+   * has decided at the same time, and then has to be read again.
    */
-  kept: string | null;
+  read(): Promise<{ personId: string; write: Write }>;
 }
 
-/** A cookie that was received. */
-interface ReceivedCookie {
-  personId: string;
-  epoch: number;
+/** A device that sent its cookie. */
+interface SentDevice {
+  secret: string;
   hash: string;
+  device: Device;
+  epoch: Epoch & { version: string | null };
 }
 
 /** The longest that browsers keep a cookie (RFC 6265bis: 400 days). */
 const lifetimeMs = 400 * 24 * 60 * 60 * 1000;
+/** How often the use of a device is recorded. */
+const renewedEveryMs = 24 * 60 * 60 * 1000;
+const secretBytes = 32;
+const secretPattern = /^[\w-]{43}$/;
+
+type CookieDeps = Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes">;
 
 /**
- * Creates signed, http-only cookies. `Lax`, because a link in a chat comes from another site.
- * Decisions are posted by forms, which are refused from other sites.
+ * Creates http-only cookies with a random secret, of which the store has only the hash: no key has
+ * to be kept for a person to keep their wallet. `Lax`, because a link in a chat comes from another
+ * site. Decisions are posted by forms, which are refused from other sites.
  */
 export async function createDeviceCookies(
-  { kv, committer, clock, id, config: { baseUrl } }: Pick<
-    Deps,
-    "kv" | "committer" | "clock" | "id" | "config"
-  >,
+  deps: CookieDeps,
   secrets: Secrets,
 ): Promise<DeviceCookies> {
-  const tokens = await createSignedTokens(secrets, "device cookies");
-  const newcomers = await createSignedTokens(secrets, "newcomers' cookies");
+  const { kv, committer, clock, id } = deps;
+  const signed = await createSignedCookies(secrets, { clock, lifetimeMs });
+  const jar = createJar(deps);
+
+  const epochOf = (personId: string) => readEpoch(kv, personId);
+
+  const newDevice = (personId: string, epoch: number): Device => ({
+    personId,
+    epoch,
+    endsAt: clock.now() + lifetimeMs,
+  });
+
+  /** Returns the device of a cookie; null where it is no one's, or was signed out. */
+  async function read(
+    secret: string | null,
+    of: "device" | "newcomer",
+  ): Promise<SentDevice | null> {
+    if (!secret) return null;
+    const hash = hashOfCookie(secret);
+    const device = await readDevice(kv, hash) ?? await adopt(secret, of);
+    if (!device || device.endsAt <= clock.now()) return null;
+    const epoch = await epochOf(device.personId);
+    return isSignedIn(hash, device, epoch) ? { secret, hash, device, epoch } : null;
+  }
+
+  /** From its first visit on, a device of 0.9.0 is known by its hash: no key matters any more. */
+  async function adopt(secret: string, of: "device" | "newcomer"): Promise<Device | null> {
+    const said = await signed[of](secret);
+    // The response to the decision, with the device's own cookie, may have been lost.
+    if (!said || of === "newcomer" && !await hasDecided(said.personId)) return null;
+    const device = newDevice(said.personId, said.epoch);
+    const hash = hashOfCookie(secret);
+    const isIn = isSignedIn(hash, said, await epochOf(said.personId));
+    if (isIn) await committer.commit(newDeviceWrite(hash, device));
+    return device;
+  }
+
+  async function hasDecided(personId: string): Promise<boolean> {
+    return (await kv.list({ prefix: connectionsPrefix(personId), limit: 1 })).length > 0;
+  }
+
+  const sent = async (request: Request) =>
+    await read(jar.wallet(request), "device") ?? await read(jar.newcomer(request), "newcomer");
+
+  async function create(personId: string, epoch: number): Promise<string> {
+    const secret = jar.newSecret();
+    await committer.commit(newDeviceWrite(hashOfCookie(secret), newDevice(personId, epoch)));
+    return jar.walletCookie(secret);
+  }
+
+  async function renew({ secret, hash, device }: SentDevice): Promise<string> {
+    const later = newDevice(device.personId, device.epoch);
+    const key = deviceKey(hash);
+    if (later.endsAt - device.endsAt >= renewedEveryMs) {
+      const { value, version } = await kv.get(key);
+      // It may have been removed, or have become another wallet's.
+      const isSame = decodeDevice(value)?.personId === device.personId;
+      const write = { ...emptyWrite(), checks: [{ key, version }], sets: deviceSets(hash, later) };
+      if (isSame) await committer.commit(write);
+    }
+    return jar.walletCookie(secret);
+  }
+
+  async function known(request: Request): Promise<KnownDevice | null> {
+    const found = await sent(request);
+    if (!found) return null;
+    const personId = await ownerOf(kv, found.device.personId);
+    const { number } = found.epoch;
+    const isCurrent = found.device.epoch === number;
+    const cookie = () => isCurrent ? renew(found) : create(found.device.personId, number);
+    return { personId, grant: { cookie } };
+  }
+
+  /**
+   * Returns the write that begins a new epoch of a wallet and of what became part of it. It fails
+   * where the device that asks for it has been signed out since.
+   */
+  async function newEpoch(
+    person: string,
+    { hash, device, epoch }: SentDevice,
+  ): Promise<{ number: number; write: Write }> {
+    const write = emptyWrite();
+    let number = 0;
+    for (const each of [person, ...await partsOf(kv, person)]) {
+      const key = deviceEpochKey(each);
+      const { version, ...now } = each === device.personId ? epoch : await epochOf(each);
+      const next: Epoch = { number: now.number + 1, kept: hash };
+      if (each === person) number = next.number;
+      write.checks.push({ key, version });
+      write.sets.push({ key, value: toBytes({ ...next }) });
+    }
+    return { number, write };
+  }
+
+  return {
+    known,
+    async decider(request) {
+      const device = await known(request);
+      if (device) {
+        const { personId, grant: { cookie } } = device;
+        const read = () => Promise.resolve({ personId, write: emptyWrite() });
+        return { isNew: false, read, cookie };
+      }
+      const secret = jar.newcomer(request);
+      if (!secret || !secretPattern.test(secret)) return null;
+      const hash = hashOfCookie(secret);
+      // One that was signed out needs a new cookie.
+      if (await readDevice(kv, hash)) return null;
+      return {
+        isNew: true,
+        async read() {
+          const before = await readDevice(kv, hash);
+          if (before) return { personId: before.personId, write: emptyWrite() };
+          const device = newDevice(id("per"), 0);
+          return { personId: device.personId, write: newDeviceWrite(hash, device) };
+        },
+        cookie: () => Promise.resolve(jar.walletCookie(secret)),
+      };
+    },
+    newDeviceCookie: () => jar.newcomerCookie(jar.newSecret()),
+    personOf: async (request) => (await known(request))?.personId ?? null,
+    async grantFor(personId) {
+      const owner = await ownerOf(kv, personId);
+      const { number } = await epochOf(owner);
+      return { cookie: () => create(owner, number) };
+    },
+    async deviceFor(personId) {
+      const owner = await ownerOf(kv, personId);
+      const secret = jar.newSecret();
+      const device = newDevice(owner, (await epochOf(owner)).number);
+      return { cookie: jar.walletCookie(secret), sets: deviceSets(hashOfCookie(secret), device) };
+    },
+    async signOutOthers(request) {
+      for (;;) {
+        const found = await sent(request);
+        if (!found) return null;
+        const { device, epoch } = found;
+        const person = await ownerOf(kv, device.personId);
+        // This cookie has already signed out the others: a repeated request does so once.
+        if (device.epoch !== epoch.number) {
+          return { cookie: await create(person, (await epochOf(person)).number) };
+        }
+        const { number, write } = await newEpoch(person, found);
+        const secret = jar.newSecret();
+        const added = newDeviceWrite(hashOfCookie(secret), newDevice(person, number));
+        write.checks.push(...added.checks);
+        write.sets.push(...added.sets);
+        const committed = await committer.commit(write);
+        if (committed !== null) return { cookie: jar.walletCookie(secret) };
+      }
+    },
+    async forget(request) {
+      for (const secret of [jar.wallet(request), jar.newcomer(request)]) {
+        const hash = secret && hashOfCookie(secret);
+        const device = hash && await readDevice(kv, hash);
+        if (!hash || !device) continue;
+        await committer.commit({ ...emptyWrite(), deletes: deviceKeys(hash, device) });
+      }
+      return jar.clearing;
+    },
+  };
+}
+
+/** The cookies by name: one of a device with a wallet, and one of a device without. */
+function createJar(
+  { config: { baseUrl }, randomBytes }: Pick<CookieDeps, "config" | "randomBytes">,
+) {
   const secure = baseUrl.startsWith("https:");
   // The prefix keeps other hosts of the same site from setting the cookie; it requires https.
   const prefix = secure ? "__Host-farebox" : "farebox";
   const name = `${prefix}_wallet`;
   // A separate cookie: a page that arrives late must not replace a wallet's cookie.
   const newcomersName = `${prefix}_newcomer`;
-  const cookie = (value: string, maxAge: number, of = name) =>
+  const cookie = (of: string, value: string, maxAge = lifetimeMs / 1000) =>
     `${of}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
-
-  async function read(
-    request: Request,
-    [of, by] = [name, tokens] as const,
-  ): Promise<ReceivedCookie | null> {
-    const text = cookieValue(request, of);
-    const value = text ? await by.read(text) : null;
-    if (!text || !Array.isArray(value)) return null;
-    const [personId, issuedAt, epoch = 0] = value;
-    if (issuedAt + lifetimeMs <= clock.now()) return null;
-    return { personId, epoch, hash: hashOf(text) };
-  }
-
-  async function epochOf(personId: string): Promise<Epoch & { version: string | null }> {
-    const { value, version } = await kv.get(deviceEpochKey(personId));
-    return { ...(value ? fromBytes<Epoch>(value) : { number: 0, kept: null }), version };
-  }
-
-  async function make(personId: string, epoch: number): Promise<string> {
-    // Each cookie is unique, so one that stays valid cannot be another device's.
-    const token = await tokens.make([personId, clock.now(), epoch, id("dev")]);
-    return cookie(token, lifetimeMs / 1000);
-  }
-
-  const leaveFrom = (personId: string, { number }: Epoch): DeviceGrant => ({
-    cookie: () => make(personId, number),
-  });
-
-  async function countedOf(sent: ReceivedCookie | null): Promise<KnownDevice | null> {
-    const epoch = sent && await epochOf(sent.personId);
-    if (!sent || !epoch || !counts(sent, epoch)) return null;
-    return { personId: sent.personId, grant: leaveFrom(sent.personId, epoch) };
-  }
-
-  const newcomer = async (request: Request) =>
-    await countedOf(await read(request, [newcomersName, newcomers]));
-
-  async function known(request: Request): Promise<KnownDevice | null> {
-    const own = await countedOf(await read(request));
-    if (own) return own;
-    const other = await newcomer(request);
-    return other && await hasDecided(other.personId) ? other : null;
-  }
-
-  /** The response to the decision, with the device's own cookie, may have been lost. */
-  async function hasDecided(personId: string): Promise<boolean> {
-    return (await kv.list({ prefix: connectionsPrefix(personId), limit: 1 })).length > 0;
-  }
-
-  const counts = ({ epoch, hash }: ReceivedCookie, { number, kept }: Epoch) =>
-    epoch === number || hash === kept;
-
   return {
-    known,
-    newDevice: newcomer,
-    async newDeviceCookie() {
-      const token = await newcomers.make([id("per"), clock.now(), 0, id("dev")]);
-      return cookie(token, lifetimeMs / 1000, newcomersName);
-    },
-    personOf: async (request) => (await known(request))?.personId ?? null,
-    grantFor: async (personId) => leaveFrom(personId, await epochOf(personId)),
-    async signOutOthers(request) {
-      const sent = await read(request);
-      if (!sent) return null;
-      const { personId, hash } = sent;
-      const key = deviceEpochKey(personId);
-      for (;;) {
-        const { version, ...now } = await epochOf(personId);
-        if (!counts(sent, now)) return null;
-        // This cookie has already signed out the others: a repeated request does so once.
-        if (sent.epoch !== now.number) return { cookie: await make(personId, now.number) };
-        const next: Epoch = { number: now.number + 1, kept: hash };
-        const checks = [{ key, version }];
-        const sets = [{ key, value: toBytes(next) }];
-        const committed = await committer.commit({ ...emptyWrite(), checks, sets });
-        if (committed !== null) return { cookie: await make(personId, next.number) };
-      }
-    },
-    clearingCookies: [cookie("", 0), cookie("", 0, newcomersName)],
+    newSecret: () => toBase64Url(randomBytes(secretBytes)),
+    wallet: (request: Request) => cookieValue(request, name),
+    newcomer: (request: Request) => cookieValue(request, newcomersName),
+    walletCookie: (secret: string) => cookie(name, secret),
+    newcomerCookie: (secret: string) => cookie(newcomersName, secret),
+    clearing: [cookie(name, "", 0), cookie(newcomersName, "", 0)],
   };
-}
-
-function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("base64url");
 }

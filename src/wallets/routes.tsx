@@ -3,20 +3,27 @@ import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { isAddressHost } from "../base/host.ts";
+import { isId } from "../base/ids.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { parseAmount, zero } from "../base/money.ts";
 import { periodAt } from "../base/period.ts";
 import { parseWith, readJsonBody } from "../base/request.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
-import { readBalance } from "../ledger/balance.ts";
 import { type Reader, readerOf } from "../pages/texts/texts.tsx";
 import type { ShownEntry } from "../paywall/activity_days.tsx";
 import type { LinkSubject } from "../paywall/link_subject.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
 import { checkId } from "../projects/admin_guard.ts";
-import { authorizeRoutes, parseDailyCap, type WalletDeps } from "./authorize_routes.tsx";
+import {
+  authorizeRoutes,
+  hasWayBack,
+  parseDailyCap,
+  type WalletDeps,
+} from "./authorize_routes.tsx";
+import { readBalances, readWalletBalance } from "./balances.ts";
+import { addEmail, emailRoutes } from "./email_routes.tsx";
 import { personTrigger } from "./authorizations.ts";
 import { walletScriptHash } from "./passkey_button.tsx";
 import { ConfirmForgetPage, NoWalletPage, WalletPage, type WalletView } from "./wallet_page.tsx";
@@ -33,6 +40,7 @@ export function walletRoutes(services: WalletDeps) {
     decideAuthorize: decide,
     showWallet: asPage(showWallet(services), services.deps.config),
     changeWallet: asPage(changeWallet(services), services.deps.config),
+    ...emailRoutes(services),
     ...passkeyRoutes(services),
   };
 }
@@ -64,7 +72,7 @@ async function viewWallet(
   const shown: ShownEntry[] = [];
   for (const currency of currencies) {
     const ref = { projectId: "", user: "", wallet: { personId, currency, connectionId: "" } };
-    const { balance } = await readBalance(kv, ref, clock.now());
+    const { balance } = await readWalletBalance(services.deps, { personId, currency });
     balances.push({
       shown: reader.money(balance, currency),
       text: reader.moneyText(balance, currency),
@@ -86,7 +94,24 @@ async function viewWallet(
     now: clock.now(),
     reader,
     passkeys,
+    emails: await services.emails.list(personId),
+    joins: await viewJoins(services, { personId, reader }),
   };
+}
+
+/** What the operator proposes to join with this wallet, and what its owner said. */
+async function viewJoins(
+  { deps, joins }: WalletDeps,
+  { personId, reader }: { personId: string; reader: Reader },
+): Promise<WalletView["joins"]> {
+  const asked = await joins.askedOf(personId);
+  return await Promise.all(asked.map(async ({ from, into, consents }) => {
+    const isFrom = from === personId;
+    const balances = await readBalances(deps, isFrom ? into : from);
+    const amounts = balances.map(({ balance, currency }) => reader.moneyText(balance, currency));
+    const hasConfirmed = consents[isFrom ? "from" : "into"] !== null;
+    return { from, amounts: amounts.join(", ") || reader.text("empty"), hasConfirmed };
+  }));
 }
 
 /** The apps that may charge a wallet, or might once, and all of its currencies. */
@@ -131,16 +156,31 @@ function changeWallet(services: WalletDeps): Handler {
     if (personId === null) throw new ApiError(403, { message: "This device has no wallet." });
     switch (form.get("action")) {
       case "leave":
-        if (!form.has("confirmed") && (await listPasskeys(deps.kv, personId)).length === 0) {
+        if (!form.has("confirmed") && !await hasWayBack(services, personId)) {
           const view = await viewWallet(services, { personId, request });
           const page = <ConfirmForgetPage {...view} />;
           return pageResponse(200, String(page), { requestId });
         }
-        return seeOther(publicPath(deps.config, path), requestId, deviceCookies.clearingCookies);
+        return seeOther(
+          publicPath(deps.config, path),
+          requestId,
+          await deviceCookies.forget(request),
+        );
       case "sign-out-others": {
         const known = await deviceCookies.signOutOthers(request);
         return seeOther(publicPath(deps.config, path), requestId, known ? [known.cookie] : []);
       }
+      case "add-email":
+        return await addEmail(services, { personId, form, request, requestId });
+      case "remove-email":
+        await services.emails.remove(personId, form.get("email") ?? "");
+        break;
+      case "join":
+        await services.joins.confirm(readWalletId(form), personId);
+        break;
+      case "decline-join":
+        await services.joins.decline(readWalletId(form), personId);
+        break;
       case "remove-passkey":
         await passkeys.remove(personId, readCredentialId(form));
         break;
@@ -175,9 +215,19 @@ function readCredentialId(form: URLSearchParams): string {
   throw new ApiError(400, { message: "Choose one of your passkeys." });
 }
 
-/** What the wallet's pages know of the service's URL. */
-function pageBase({ deps: { config } }: WalletDeps) {
-  return { base: publicPath(config, ""), offersPasskeys: !isAddressHost(config.baseUrl) };
+function readWalletId(form: URLSearchParams): string {
+  const id = form.get("from") ?? "";
+  if (isId("per", id)) return id;
+  throw new ApiError(400, { message: "Choose one of the wallets." });
+}
+
+/** What the wallet's pages know of the service. */
+function pageBase({ deps: { config }, emails }: WalletDeps) {
+  return {
+    base: publicPath(config, ""),
+    offersPasskeys: !isAddressHost(config.baseUrl),
+    offersEmail: emails.isOffered,
+  };
 }
 
 /** What the page's script calls: JSON in and out, from our own pages only. */

@@ -3,6 +3,7 @@ import type { Child } from "@hono/hono/jsx";
 import { Page } from "../pages/page.tsx";
 import type { Reader } from "../pages/texts/texts.tsx";
 import { ActivityDays, type ShownEntry } from "../paywall/activity_days.tsx";
+import { AddEmailForm, AskLinkForm } from "./email_pages.tsx";
 import { AddPasskeyButton, UsePasskeyButton, walletScript as script } from "./passkey_button.tsx";
 
 /** What the wallet page shows. */
@@ -27,6 +28,11 @@ export interface WalletView {
   passkeys: { id: string; addedAt: string; usedAt: string | null }[];
   /** Browsers create passkeys for names of hosts, and not for addresses. */
   offersPasskeys: boolean;
+  /** Whether this server sends e-mail. */
+  offersEmail: boolean;
+  emails: { hash: string; shown: string }[];
+  /** Wallets that the operator proposes to join with this one. */
+  joins: { from: string; amounts: string; hasConfirmed: boolean }[];
 }
 
 /** A person's wallet: balances, who may charge it, and what was spent. */
@@ -35,6 +41,7 @@ export function WalletPage(view: WalletView) {
   const { texts, lang } = reader;
   return (
     <Page title={texts.wallet} script={script} base={base} lang={lang}>
+      {view.joins.map((join) => <Join {...join} reader={reader} />)}
       <div class="card">
         <h1 class="balance-label">{texts.wallet}</h1>
         {balances.length === 0 ? <p class="balance">{texts.empty}</p> : null}
@@ -43,6 +50,7 @@ export function WalletPage(view: WalletView) {
         {connections.map((connection) => <Connection {...connection} reader={reader} />)}
       </div>
       <Passkeys {...view} />
+      <Emails {...view} />
       <ActivityDays entries={entries} reader={reader} now={now} />
       <Devices reader={reader} />
     </Page>
@@ -93,6 +101,54 @@ function Connection({ name, user, projectId, isActive, cap, spent, topUpUrl, rea
   );
 }
 
+/** The operator's proposal to join two wallets: both owners decide on a device of theirs. */
+function Join(
+  { from, amounts, hasConfirmed, reader }: WalletView["joins"][number] & { reader: Reader },
+) {
+  const { texts } = reader;
+  return (
+    <section class="card">
+      <h2>{texts.joinTitle}</h2>
+      <p>{reader.say("joinNote", { amounts })}</p>
+      {hasConfirmed ? <p>{texts.joinWaiting}</p> : null}
+      <form method="post">
+        <input type="hidden" name="from" value={from} />
+        {hasConfirmed
+          ? null
+          : (
+            <button type="submit" name="action" value="join" class="primary wide">
+              {texts.joinConfirm}
+            </button>
+          )}
+        <button type="submit" name="action" value="decline-join" class="plain wide">
+          {texts.joinDecline}
+        </button>
+      </form>
+    </section>
+  );
+}
+
+/** The addresses that open the wallet; nothing where the server sends no e-mail. */
+function Emails({ base, reader, emails, offersEmail }: WalletView) {
+  const { texts } = reader;
+  if (!offersEmail && emails.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>{texts.emails}</h2>
+      <p>{emails.length > 0 ? texts.emailHas : texts.emailNone}</p>
+      {emails.map(({ hash, shown }) => (
+        <form method="post">
+          <input type="hidden" name="email" value={hash} />
+          <button type="submit" name="action" value="remove-email">
+            {reader.text("removeEmail", { email: shown })}
+          </button>
+        </form>
+      ))}
+      {offersEmail ? <AddEmailForm {...{ base, reader }} /> : null}
+    </section>
+  );
+}
+
 function Passkeys({ reader, passkeys, offersPasskeys }: WalletView) {
   const { texts } = reader;
   const none = offersPasskeys ? texts.passkeyNone : texts.deviceOnly;
@@ -138,7 +194,10 @@ function Devices({ reader: { texts } }: { reader: Reader }) {
 
 /** The wallet page on a device without a wallet. */
 export function NoWalletPage(
-  { base, reader, offersPasskeys }: Pick<WalletView, "base" | "reader" | "offersPasskeys">,
+  { base, reader, offersPasskeys, offersEmail }: Pick<
+    WalletView,
+    "base" | "reader" | "offersPasskeys" | "offersEmail"
+  >,
 ) {
   const { texts, lang } = reader;
   return (
@@ -149,6 +208,14 @@ export function NoWalletPage(
           {texts.noWalletNote} {offersPasskeys ? texts.noWalletPasskey : ""}
         </p>
         {offersPasskeys ? <UsePasskeyButton label={texts.usePasskey} /> : null}
+        {offersEmail
+          ? (
+            <>
+              <p>{texts.noWalletEmail}</p>
+              <AskLinkForm {...{ base, reader }} />
+            </>
+          )
+          : null}
       </div>
     </Page>
   );

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { entryKindNames, entryKinds } from "../../src/base/entry_kinds.ts";
+import { activityKindNames, entryKindNames, entryKinds } from "../../src/base/entry_kinds.ts";
 import { refusalReasons } from "../../src/base/refusal_reasons.ts";
 import { exportColumns } from "../../src/export/kinds.ts";
 
@@ -17,7 +17,9 @@ Deno.test("vocabulary: each refusal reason keeps its code and its public reasons
 });
 
 Deno.test("vocabulary: the kinds of entries keep their names, and only usage carries a usage", () => {
-  assert.deepEqual(entryKindNames, ["deposit", "charge", "usage", "refund", "trial", "expired"]);
+  const seen = ["deposit", "charge", "usage", "refund", "trial", "expired"];
+  assert.deepEqual(activityKindNames, seen);
+  assert.deepEqual(entryKindNames, [...seen, "transfer"]);
   const withUsage = entryKindNames.filter((kind) => entryKinds[kind].hasUsage);
   assert.deepEqual(withUsage, ["usage"]);
 });

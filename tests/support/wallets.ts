@@ -77,6 +77,8 @@ export async function allow(
   const answer = await device.post(await linkFor(device.world, user, key), {
     decision: "approve",
     cap,
+    // Where another wallet has paid: the person was told, and goes on with their own.
+    wallet: "new",
   });
   assert.equal(answer.status, 303);
 }

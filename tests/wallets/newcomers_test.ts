@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { allConnectionsPrefix } from "../../src/store/keys.ts";
+import { createSecrets } from "../../src/store/secrets.ts";
+import { createDeviceCookies } from "../../src/wallets/device_cookies.ts";
 import { storeAsText } from "../support/books.ts";
 import { allow, charge, Device, linkFor, pay, sharedWorld } from "../support/wallets.ts";
 import type { World } from "../support/world.ts";
@@ -133,9 +136,13 @@ Deno.test("newcomers: a late page does not replace a wallet, and leaving forgets
 Deno.test("newcomers: a device signed out from elsewhere is signed out with either cookie", async () => {
   using world = await sharedWorld();
   const { device } = await cutOff(world);
-  const { headers } = await device.get("/wallet");
+  await device.get("/wallet");
+  const [row] = await world.deps.kv.list({ prefix: allConnectionsPrefix, limit: 1 });
   const laptop = new Device(world);
-  laptop.cookie = headers.get("set-cookie")?.split(";")[0] ?? null;
+  const secrets = await createSecrets(world.deps.config.secretsKeys, world.deps.randomBytes);
+  const devices = await createDeviceCookies(world.deps, secrets);
+  const grant = await devices.grantFor(String(row?.key[1]));
+  laptop.cookie = (await grant.cookie()).split(";")[0] ?? null;
   await laptop.post("/wallet", { action: "sign-out-others" });
   assert.deepEqual([await ends(device), await ends(laptop)], [true, false]);
   assert.equal((await device.post(await linkFor(world, "bob"), approve)).status, 400);

@@ -44,6 +44,7 @@ export const de: PayerTexts = {
   refund: "Erstattung",
   trial: "Startguthaben",
   expired: "Abgebrochene Nachricht",
+  transfer: "Vereinte Wallets",
 
   asks: "{app} bittet um Erlaubnis",
   asksNote: "{app} möchte von deinem Wallet abbuchen, was du dort als {user} nutzt. " +
@@ -65,8 +66,6 @@ export const de: PayerTexts = {
     "Falls es dasselbe Gerät ist, wurden inzwischen seine Cookies gelöscht.",
   declined: "Nicht erlaubt",
   declinedNote: "{app} darf nicht von deinem Wallet abbuchen. Es wurde nichts abgebucht.",
-  passkeyFirst: "Richte einen Passkey ein, bevor du Geld auflädst. " +
-    "Damit öffnest du dein Wallet jederzeit, auf jedem deiner Geräte.",
 
   empty: "Dein Wallet ist leer",
   apps: "Apps, die abbuchen dürfen",
@@ -96,11 +95,67 @@ export const de: PayerTexts = {
   noWalletNote: "Du bekommst eins, wenn eine App um deine Erlaubnis bittet.",
   noWalletPasskey: "Mit einem Passkey kannst du dein Wallet hier öffnen.",
   forgetTitle: "Wallet endgültig vergessen?",
-  forgetNote: "Es hat keinen Passkey. Nur ein anderes Gerät, auf dem du es benutzt hast, " +
-    "könnte es noch öffnen.",
+  forgetNote: "Es hat weder einen Passkey noch eine E-Mail-Adresse. Nur ein anderes " +
+    "Gerät, auf dem du es benutzt hast, könnte es noch öffnen.",
   forgetLose: "Du würdest den Zugriff auf {amounts} verlieren.",
   forgetApps: "Diese Apps könnten weiter abbuchen, und du könntest es nicht beenden:",
   forgetApp: "{app}, als {user}: bis zu {cap} pro Tag",
   forgetConfirm: "Endgültig vergessen",
   backToWallet: "Zurück zu deinem Wallet",
+
+  otherWallet: "Bisher hat ein anderes Wallet für {user} bezahlt. Es ist auf diesem Gerät " +
+    "nicht geöffnet, und sein Guthaben bleibt darin.",
+  otherWalletOpen: "Falls es deins ist, öffne es zuerst hier.",
+  openByPasskey: "Mit einem Passkey öffnen",
+  orNewWallet: "Falls nicht, kannst du mit einem neuen Wallet weitermachen. Es ist leer.",
+  orThisWallet: "Falls nicht, kann ab jetzt das Wallet auf diesem Gerät bezahlen.",
+  allowNew: "Erlauben, mit einem neuen, leeren Wallet",
+  otherWalletChoose: "Bisher hat ein anderes Wallet bezahlt. Öffne es, oder mach mit " +
+    "einem neuen, leeren weiter.",
+  wayBackFirst: "Bevor du Guthaben auflädst: Wähle, wie du dieses Wallet öffnest, wenn du " +
+    "dieses Gerät oder seine Cookies verlierst. Das geht auch später, auf der Seite " +
+    "deines Wallets.",
+  yourEmail: "Deine E-Mail-Adresse",
+  sendLink: "Link schicken",
+  addEmail: "Diese Adresse hinzufügen",
+  emails: "E-Mail-Adressen",
+  emailHas: "Ein Link, den wir an diese Adresse schicken, öffnet dein Wallet auf jedem " +
+    "deiner Geräte.",
+  emailNone: "Mit einer E-Mail-Adresse öffnest du dein Wallet auf jedem deiner Geräte: " +
+    "Wir schicken dir einen Link.",
+  removeEmail: "{email} entfernen",
+  noWalletEmail: "Falls du eine E-Mail-Adresse hinzugefügt hast, schicken wir dir einen " +
+    "Link, der dein Wallet hier öffnet.",
+  linkSent: "Falls diese Adresse ein Wallet öffnet, ist eine E-Mail unterwegs. Ihr Link " +
+    "gilt einmal, eine halbe Stunde lang. An eine Adresse gehen höchstens fünf am Tag.",
+  confirmSent: "Wir haben einen Link an {email} geschickt. Öffne ihn, um die Adresse zu " +
+    "bestätigen.",
+  lookForMail: "Sieh in dein Postfach",
+  mailOpen: "Öffne dein Wallet",
+  mailOpenNote: "Jemand hat {host} um einen Link gebeten, der dein Wallet öffnet. Er gilt " +
+    "einmal, eine halbe Stunde lang.",
+  mailConfirm: "Bestätige deine E-Mail-Adresse",
+  mailConfirmNote: "Jemand möchte mit dieser Adresse ein Wallet bei {host} öffnen können. " +
+    "Wenn du das bist, öffne diesen Link innerhalb einer halben Stunde.",
+  mailUnasked: "Falls du das nicht warst, musst du nichts tun.",
+  openWallet: "Wallet öffnen",
+  openWalletTitle: "Dein Wallet auf diesem Gerät öffnen",
+  openWalletNote: "{email} öffnet dieses Wallet. Öffne es nur auf einem eigenen Gerät.",
+  confirmEmail: "Adresse bestätigen",
+  confirmEmailTitle: "Öffnet diese Adresse dein Wallet?",
+  confirmEmailNote: "Ab dann öffnen Links, die an {email} gehen, das Wallet, das darum " +
+    "gebeten hat. Falls du das nicht warst, schließ diese Seite.",
+  emailConfirmed: "Die Adresse ist bestätigt",
+  mailLinkEnded: "Lass dir eine neue E-Mail schicken: Jeder Link gilt einmal, eine halbe " +
+    "Stunde lang.",
+  noEmail: "Das ist keine E-Mail-Adresse.",
+  mailTooOften: "Es wurden zu viele E-Mails angefordert. Versuch es später noch einmal.",
+  mailFailed: "Die E-Mail konnte nicht verschickt werden. Versuch es später noch einmal.",
+  joinTitle: "Gehören dir beide Wallets?",
+  joinNote: "Der Betreiber dieses Servers schlägt vor, dieses Wallet mit einem anderen zu " +
+    "vereinen, in dem {amounts} sind. Bestätige das nur, wenn dir beide gehören: Wer " +
+    "eines davon öffnen kann, öffnet dann beide.",
+  joinConfirm: "Beide gehören mir: vereinen",
+  joinDecline: "Mir gehören nicht beide",
+  joinWaiting: "Du hast bestätigt. Auch wem das andere Wallet gehört, muss bestätigen.",
 };

@@ -41,6 +41,7 @@ export const en = {
   refund: "Refund",
   trial: "Welcome credit",
   expired: "Interrupted message",
+  transfer: "Joined wallets",
 
   asks: "{app} asks for permission",
   asksNote: "{app} wants to charge your wallet for what you use there as {user}. " +
@@ -62,8 +63,6 @@ export const en = {
     "If it is the same device, its cookies have been removed since.",
   declined: "Not allowed",
   declinedNote: "{app} may not charge your wallet. Nothing was charged.",
-  passkeyFirst: "Add a passkey before you add money. Then you can always open your wallet, " +
-    "on any of your devices.",
 
   empty: "Your wallet is empty",
   apps: "Apps that may charge it",
@@ -93,12 +92,64 @@ export const en = {
   noWalletNote: "You get one when an app asks for your permission.",
   noWalletPasskey: "If you have a passkey, you can open your wallet here.",
   forgetTitle: "Forget your wallet for good?",
-  forgetNote: "It has no passkey. Only another device that you used it on could still open it.",
+  forgetNote: "It has no passkey and no e-mail address. Only another device that you used " +
+    "it on could still open it.",
   forgetLose: "You would lose access to {amounts}.",
   forgetApps: "These apps could still charge it, and you could not stop them:",
   forgetApp: "{app}, as {user}: up to {cap} a day",
   forgetConfirm: "Forget it for good",
   backToWallet: "Back to your wallet",
+
+  otherWallet: "Another wallet has paid for {user} until now. It is not open on this " +
+    "device, and its money stays in it.",
+  otherWalletOpen: "If it is yours, open it here first.",
+  openByPasskey: "Open it with a passkey",
+  orNewWallet: "If it is not, you can go on with a new wallet, which is empty.",
+  orThisWallet: "If it is not, the wallet on this device can pay from now on.",
+  allowNew: "Allow, with a new, empty wallet",
+  otherWalletChoose: "Another wallet has paid until now. Open it, or go on with a new, empty one.",
+  wayBackFirst: "Before you add money: choose how you open this wallet when you lose this " +
+    "device or its cookies. You can also do it later, on the page of your wallet.",
+  yourEmail: "Your e-mail address",
+  sendLink: "Send me a link",
+  addEmail: "Add this address",
+  emails: "E-mail addresses",
+  emailHas: "A link that we send to this address opens your wallet, on any of your devices.",
+  emailNone: "With an e-mail address, you can open your wallet on any of your devices: we " +
+    "send you a link.",
+  removeEmail: "Remove {email}",
+  noWalletEmail: "If you have added an e-mail address, we send you a link that opens your " +
+    "wallet here.",
+  linkSent: "If this address opens a wallet, an e-mail is on its way. Its link works " +
+    "once, for half an hour. At most five a day are sent to one address.",
+  confirmSent: "We have sent a link to {email}. Open it to confirm the address.",
+  lookForMail: "Look into your inbox",
+  mailOpen: "Open your wallet",
+  mailOpenNote: "Somebody has asked {host} for a link that opens your wallet. It works " +
+    "once, for half an hour.",
+  mailConfirm: "Confirm your e-mail address",
+  mailConfirmNote: "Somebody wants to open their wallet at {host} by this address. To " +
+    "confirm that it is you, open this link within half an hour.",
+  mailUnasked: "If that was not you, do nothing.",
+  openWallet: "Open the wallet",
+  openWalletTitle: "Open your wallet on this device",
+  openWalletNote: "{email} opens this wallet. Open it only on a device of your own.",
+  confirmEmail: "Confirm the address",
+  confirmEmailTitle: "Does this address open your wallet?",
+  confirmEmailNote: "From then on, links that are sent to {email} open the wallet that " +
+    "asked for this. If that was not you, close this page.",
+  emailConfirmed: "The address is confirmed",
+  mailLinkEnded: "Ask for a new e-mail: each of its links works once, for half an hour.",
+  noEmail: "This is not an e-mail address.",
+  mailTooOften: "Too many e-mails were asked for. Try again later.",
+  mailFailed: "The e-mail could not be sent. Try again later.",
+  joinTitle: "Are both wallets yours?",
+  joinNote: "The operator of this server proposes to join this wallet with another one, " +
+    "which has {amounts}. Confirm only if both are yours: whoever can open one of them " +
+    "can then open both.",
+  joinConfirm: "Both are mine: join them",
+  joinDecline: "They are not both mine",
+  joinWaiting: "You have confirmed. The other wallet’s owner has to confirm, too.",
 } as const;
 
 /** The texts of these pages in one language. */

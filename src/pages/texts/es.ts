@@ -43,6 +43,7 @@ export const es: PayerTexts = {
   refund: "Reembolso",
   trial: "Saldo de bienvenida",
   expired: "Mensaje interrumpido",
+  transfer: "Monederos unidos",
 
   asks: "{app} pide permiso",
   asksNote: "{app} quiere cobrar de tu cartera lo que uses allí como {user}. " +
@@ -64,8 +65,6 @@ export const es: PayerTexts = {
     "Si es el mismo, sus cookies se han borrado desde entonces.",
   declined: "No permitido",
   declinedNote: "{app} no puede cobrar de tu cartera. No se ha cobrado nada.",
-  passkeyFirst: "Crea una llave de acceso antes de añadir saldo. " +
-    "Así podrás abrir tu cartera siempre, en cualquiera de tus dispositivos.",
 
   empty: "Tu cartera está vacía",
   apps: "Aplicaciones que pueden cobrar",
@@ -95,10 +94,65 @@ export const es: PayerTexts = {
   noWalletNote: "La tendrás cuando una aplicación te pida permiso.",
   noWalletPasskey: "Si tienes una llave de acceso, puedes abrir la tuya aquí.",
   forgetTitle: "¿Olvidar tu cartera para siempre?",
-  forgetNote: "No tiene llave de acceso. Solo otro dispositivo en el que la usaste podría abrirla.",
+  forgetNote: "No tiene llave de acceso ni dirección de correo. Solo podría abrirlo otro " +
+    "dispositivo en el que lo hayas usado.",
   forgetLose: "Perderías el acceso a {amounts}.",
   forgetApps: "Estas aplicaciones podrían seguir cobrando, y no podrías impedirlo:",
   forgetApp: "{app}, como {user}: hasta {cap} al día",
   forgetConfirm: "Olvidar para siempre",
   backToWallet: "Volver a tu cartera",
+
+  otherWallet: "Hasta ahora ha pagado otro monedero por {user}. No está abierto en este " +
+    "dispositivo, y su dinero sigue en él.",
+  otherWalletOpen: "Si es tuyo, ábrelo primero aquí.",
+  openByPasskey: "Abrirlo con una llave de acceso",
+  orNewWallet: "Si no lo es, puedes seguir con un monedero nuevo, que está vacío.",
+  orThisWallet: "Si no lo es, a partir de ahora puede pagar el monedero de este dispositivo.",
+  allowNew: "Permitir, con un monedero nuevo y vacío",
+  otherWalletChoose: "Hasta ahora ha pagado otro monedero. Ábrelo, o sigue con uno nuevo y vacío.",
+  wayBackFirst: "Antes de añadir dinero: elige cómo abrirás este monedero si pierdes este " +
+    "dispositivo o sus cookies. También puedes hacerlo después, en la página de tu " +
+    "monedero.",
+  yourEmail: "Tu correo electrónico",
+  sendLink: "Enviarme un enlace",
+  addEmail: "Añadir esta dirección",
+  emails: "Direcciones de correo",
+  emailHas: "Un enlace que enviamos a esta dirección abre tu monedero en cualquiera de " +
+    "tus dispositivos.",
+  emailNone: "Con una dirección de correo abres tu monedero en cualquiera de tus " +
+    "dispositivos: te enviamos un enlace.",
+  removeEmail: "Quitar {email}",
+  noWalletEmail: "Si has añadido una dirección de correo, te enviamos un enlace que abre " +
+    "tu monedero aquí.",
+  linkSent: "Si esta dirección abre un monedero, hay un correo en camino. Su enlace " +
+    "funciona una vez, durante media hora. A una dirección se envían como mucho cinco al " +
+    "día.",
+  confirmSent: "Hemos enviado un enlace a {email}. Ábrelo para confirmar la dirección.",
+  lookForMail: "Mira tu bandeja de entrada",
+  mailOpen: "Abre tu monedero",
+  mailOpenNote: "Alguien ha pedido a {host} un enlace que abre tu monedero. Funciona una " +
+    "vez, durante media hora.",
+  mailConfirm: "Confirma tu correo electrónico",
+  mailConfirmNote: "Alguien quiere abrir su monedero en {host} con esta dirección. Si " +
+    "eres tú, abre este enlace en media hora.",
+  mailUnasked: "Si no has sido tú, no hagas nada.",
+  openWallet: "Abrir el monedero",
+  openWalletTitle: "Abrir tu monedero en este dispositivo",
+  openWalletNote: "{email} abre este monedero. Ábrelo solo en un dispositivo tuyo.",
+  confirmEmail: "Confirmar la dirección",
+  confirmEmailTitle: "¿Abre esta dirección tu monedero?",
+  confirmEmailNote: "Desde entonces, los enlaces que se envían a {email} abren el " +
+    "monedero que lo ha pedido. Si no has sido tú, cierra esta página.",
+  emailConfirmed: "La dirección está confirmada",
+  mailLinkEnded: "Pide un correo nuevo: cada enlace funciona una vez, durante media hora.",
+  noEmail: "Esto no es una dirección de correo.",
+  mailTooOften: "Se han pedido demasiados correos. Inténtalo más tarde.",
+  mailFailed: "No se ha podido enviar el correo. Inténtalo más tarde.",
+  joinTitle: "¿Son tuyos los dos monederos?",
+  joinNote: "El operador de este servidor propone unir este monedero con otro, que tiene " +
+    "{amounts}. Confírmalo solo si los dos son tuyos: quien pueda abrir uno podrá abrir " +
+    "los dos.",
+  joinConfirm: "Los dos son míos: unirlos",
+  joinDecline: "No son míos los dos",
+  joinWaiting: "Has confirmado. También tiene que confirmar el dueño del otro monedero.",
 };

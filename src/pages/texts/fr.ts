@@ -45,6 +45,7 @@ export const fr: PayerTexts = {
   refund: "Remboursement",
   trial: "Crédit de bienvenue",
   expired: "Message interrompu",
+  transfer: "Portefeuilles réunis",
 
   asks: "{app} demande votre autorisation",
   asksNote: "{app} souhaite débiter votre portefeuille pour ce que vous y utilisez en tant que " +
@@ -66,8 +67,6 @@ export const fr: PayerTexts = {
     "S’il s’agit du même appareil, ses cookies ont été supprimés depuis.",
   declined: "Non autorisé",
   declinedNote: "{app} ne peut pas débiter votre portefeuille. Rien n’a été débité.",
-  passkeyFirst: "Ajoutez une clé d’accès avant d’ajouter de l’argent. " +
-    "Vous pourrez ainsi toujours ouvrir votre portefeuille, sur tous vos appareils.",
 
   empty: "Votre portefeuille est vide",
   apps: "Applications autorisées à le débiter",
@@ -97,11 +96,66 @@ export const fr: PayerTexts = {
   noWalletNote: "Vous en obtenez un lorsqu’une application demande votre autorisation.",
   noWalletPasskey: "Avec une clé d’accès, vous pouvez ouvrir le vôtre ici.",
   forgetTitle: "Oublier votre portefeuille définitivement ?",
-  forgetNote: "Il n’a pas de clé d’accès. Seul un autre appareil sur lequel vous l’avez utilisé " +
-    "pourrait encore l’ouvrir.",
+  forgetNote: "Il n’a ni clé d’accès ni adresse e-mail. Seul un autre appareil où vous " +
+    "l’avez utilisé pourrait encore l’ouvrir.",
   forgetLose: "Vous perdriez l’accès à {amounts}.",
   forgetApps: "Ces applications pourraient encore le débiter, sans que vous puissiez l’empêcher :",
   forgetApp: "{app}, en tant que {user} : jusqu’à {cap} par jour",
   forgetConfirm: "Oublier définitivement",
   backToWallet: "Retour à votre portefeuille",
+
+  otherWallet: "Un autre portefeuille a payé pour {user} jusqu’ici. Il n’est pas ouvert " +
+    "sur cet appareil, et son argent y reste.",
+  otherWalletOpen: "S’il est à vous, ouvrez-le d’abord ici.",
+  openByPasskey: "L’ouvrir avec une clé d’accès",
+  orNewWallet: "Sinon, vous pouvez continuer avec un nouveau portefeuille, vide.",
+  orThisWallet: "Sinon, le portefeuille de cet appareil peut payer désormais.",
+  allowNew: "Autoriser, avec un nouveau portefeuille vide",
+  otherWalletChoose: "Un autre portefeuille a payé jusqu’ici. Ouvrez-le, ou continuez " +
+    "avec un nouveau portefeuille vide.",
+  wayBackFirst: "Avant d’ajouter de l’argent : choisissez comment ouvrir ce portefeuille " +
+    "si vous perdez cet appareil ou ses cookies. Vous pouvez aussi le faire plus tard, " +
+    "sur la page de votre portefeuille.",
+  yourEmail: "Votre adresse e-mail",
+  sendLink: "M’envoyer un lien",
+  addEmail: "Ajouter cette adresse",
+  emails: "Adresses e-mail",
+  emailHas: "Un lien envoyé à cette adresse ouvre votre portefeuille sur tous vos appareils.",
+  emailNone: "Avec une adresse e-mail, vous ouvrez votre portefeuille sur tous vos " +
+    "appareils : nous vous envoyons un lien.",
+  removeEmail: "Retirer {email}",
+  noWalletEmail: "Si vous avez ajouté une adresse e-mail, nous vous envoyons un lien qui " +
+    "ouvre votre portefeuille ici.",
+  linkSent: "Si cette adresse ouvre un portefeuille, un e-mail est en route. Son lien " +
+    "fonctionne une fois, pendant une demi-heure. Une adresse en reçoit au plus cinq par " +
+    "jour.",
+  confirmSent: "Nous avons envoyé un lien à {email}. Ouvrez-le pour confirmer l’adresse.",
+  lookForMail: "Consultez votre messagerie",
+  mailOpen: "Ouvrez votre portefeuille",
+  mailOpenNote: "Quelqu’un a demandé à {host} un lien qui ouvre votre portefeuille. Il " +
+    "fonctionne une fois, pendant une demi-heure.",
+  mailConfirm: "Confirmez votre adresse e-mail",
+  mailConfirmNote: "Quelqu’un veut ouvrir son portefeuille chez {host} avec cette " +
+    "adresse. Si c’est vous, ouvrez ce lien dans la demi-heure.",
+  mailUnasked: "Si ce n’est pas vous, ne faites rien.",
+  openWallet: "Ouvrir le portefeuille",
+  openWalletTitle: "Ouvrir votre portefeuille sur cet appareil",
+  openWalletNote: "{email} ouvre ce portefeuille. Ouvrez-le seulement sur un appareil à vous.",
+  confirmEmail: "Confirmer l’adresse",
+  confirmEmailTitle: "Cette adresse ouvre-t-elle votre portefeuille ?",
+  confirmEmailNote: "Dès lors, les liens envoyés à {email} ouvrent le portefeuille qui " +
+    "l’a demandé. Si ce n’est pas vous, fermez cette page.",
+  emailConfirmed: "L’adresse est confirmée",
+  mailLinkEnded: "Demandez un nouvel e-mail : chaque lien fonctionne une fois, pendant " +
+    "une demi-heure.",
+  noEmail: "Ce n’est pas une adresse e-mail.",
+  mailTooOften: "Trop d’e-mails ont été demandés. Réessayez plus tard.",
+  mailFailed: "L’e-mail n’a pas pu être envoyé. Réessayez plus tard.",
+  joinTitle: "Ces deux portefeuilles sont-ils à vous ?",
+  joinNote: "L’exploitant de ce serveur propose de réunir ce portefeuille avec un autre, " +
+    "qui contient {amounts}. Confirmez seulement si les deux sont à vous : qui peut en " +
+    "ouvrir un pourra ouvrir les deux.",
+  joinConfirm: "Les deux sont à moi : les réunir",
+  joinDecline: "Ils ne sont pas tous deux à moi",
+  joinWaiting: "Vous avez confirmé. Le propriétaire de l’autre portefeuille doit aussi confirmer.",
 };

@@ -44,6 +44,7 @@ export const it: PayerTexts = {
   refund: "Rimborso",
   trial: "Credito di benvenuto",
   expired: "Messaggio interrotto",
+  transfer: "Portafogli uniti",
 
   asks: "{app} chiede il permesso",
   asksNote: "{app} vuole addebitare sul tuo portafoglio ciò che usi lì come {user}. " +
@@ -65,8 +66,6 @@ export const it: PayerTexts = {
     "Se è lo stesso, i suoi cookie sono stati cancellati nel frattempo.",
   declined: "Non consentito",
   declinedNote: "{app} non può addebitare sul tuo portafoglio. Non è stato addebitato nulla.",
-  passkeyFirst: "Aggiungi una passkey prima di ricaricare. " +
-    "Così potrai sempre aprire il portafoglio, su ogni tuo dispositivo.",
 
   empty: "Il tuo portafoglio è vuoto",
   apps: "App che possono addebitare",
@@ -96,10 +95,65 @@ export const it: PayerTexts = {
   noWalletNote: "Ne avrai uno quando un’app ti chiederà il permesso.",
   noWalletPasskey: "Con una passkey puoi aprire qui il tuo.",
   forgetTitle: "Dimenticare il portafoglio per sempre?",
-  forgetNote: "Non ha una passkey. Solo un altro dispositivo su cui l’hai usato potrebbe aprirlo.",
+  forgetNote: "Non ha né una passkey né un indirizzo e-mail. Solo un altro dispositivo su " +
+    "cui lo hai usato potrebbe ancora aprirlo.",
   forgetLose: "Perderesti l’accesso a {amounts}.",
   forgetApps: "Queste app potrebbero ancora addebitare, e non potresti impedirlo:",
   forgetApp: "{app}, come {user}: fino a {cap} al giorno",
   forgetConfirm: "Dimentica per sempre",
   backToWallet: "Torna al tuo portafoglio",
+
+  otherWallet: "Finora ha pagato un altro portafoglio per {user}. Non è aperto su questo " +
+    "dispositivo, e il suo denaro resta lì.",
+  otherWalletOpen: "Se è tuo, aprilo prima qui.",
+  openByPasskey: "Aprilo con una passkey",
+  orNewWallet: "Se non lo è, puoi continuare con un nuovo portafoglio, che è vuoto.",
+  orThisWallet: "Se non lo è, d’ora in poi può pagare il portafoglio di questo dispositivo.",
+  allowNew: "Consenti, con un nuovo portafoglio vuoto",
+  otherWalletChoose: "Finora ha pagato un altro portafoglio. Aprilo, o continua con uno " +
+    "nuovo e vuoto.",
+  wayBackFirst: "Prima di aggiungere denaro: scegli come aprire questo portafoglio se " +
+    "perdi questo dispositivo o i suoi cookie. Puoi farlo anche più tardi, nella pagina " +
+    "del tuo portafoglio.",
+  yourEmail: "Il tuo indirizzo e-mail",
+  sendLink: "Inviami un link",
+  addEmail: "Aggiungi questo indirizzo",
+  emails: "Indirizzi e-mail",
+  emailHas: "Un link inviato a questo indirizzo apre il tuo portafoglio su ogni tuo dispositivo.",
+  emailNone: "Con un indirizzo e-mail apri il tuo portafoglio su ogni tuo dispositivo: ti " +
+    "inviamo un link.",
+  removeEmail: "Rimuovi {email}",
+  noWalletEmail: "Se hai aggiunto un indirizzo e-mail, ti inviamo un link che apre qui il " +
+    "tuo portafoglio.",
+  linkSent: "Se questo indirizzo apre un portafoglio, un’e-mail è in arrivo. Il suo link " +
+    "funziona una volta, per mezz’ora. A un indirizzo ne arrivano al massimo cinque al " +
+    "giorno.",
+  confirmSent: "Abbiamo inviato un link a {email}. Aprilo per confermare l’indirizzo.",
+  lookForMail: "Guarda nella tua posta",
+  mailOpen: "Apri il tuo portafoglio",
+  mailOpenNote: "Qualcuno ha chiesto a {host} un link che apre il tuo portafoglio. " +
+    "Funziona una volta, per mezz’ora.",
+  mailConfirm: "Conferma il tuo indirizzo e-mail",
+  mailConfirmNote: "Qualcuno vuole aprire il proprio portafoglio su {host} con questo " +
+    "indirizzo. Se sei tu, apri questo link entro mezz’ora.",
+  mailUnasked: "Se non sei stato tu, non fare nulla.",
+  openWallet: "Apri il portafoglio",
+  openWalletTitle: "Apri il tuo portafoglio su questo dispositivo",
+  openWalletNote: "{email} apre questo portafoglio. Aprilo solo su un tuo dispositivo.",
+  confirmEmail: "Conferma l’indirizzo",
+  confirmEmailTitle: "Questo indirizzo apre il tuo portafoglio?",
+  confirmEmailNote: "Da allora i link inviati a {email} aprono il portafoglio che lo ha " +
+    "chiesto. Se non sei stato tu, chiudi questa pagina.",
+  emailConfirmed: "L’indirizzo è confermato",
+  mailLinkEnded: "Chiedi una nuova e-mail: ogni link funziona una volta, per mezz’ora.",
+  noEmail: "Questo non è un indirizzo e-mail.",
+  mailTooOften: "Sono state chieste troppe e-mail. Riprova più tardi.",
+  mailFailed: "Non è stato possibile inviare l’e-mail. Riprova più tardi.",
+  joinTitle: "Entrambi i portafogli sono tuoi?",
+  joinNote: "Il gestore di questo server propone di unire questo portafoglio con un " +
+    "altro, che ha {amounts}. Conferma solo se entrambi sono tuoi: chi può aprirne uno " +
+    "potrà aprirli entrambi.",
+  joinConfirm: "Sono entrambi miei: uniscili",
+  joinDecline: "Non sono entrambi miei",
+  joinWaiting: "Hai confermato. Deve confermare anche il proprietario dell’altro portafoglio.",
 };

@@ -43,6 +43,7 @@ export const nl: PayerTexts = {
   refund: "Terugbetaling",
   trial: "Welkomsttegoed",
   expired: "Onderbroken bericht",
+  transfer: "Samengevoegde portemonnees",
 
   asks: "{app} vraagt toestemming",
   asksNote: "{app} wil van je wallet afschrijven wat je daar als {user} gebruikt. " +
@@ -64,8 +65,6 @@ export const nl: PayerTexts = {
     "Is het hetzelfde apparaat, dan zijn de cookies intussen gewist.",
   declined: "Niet toegestaan",
   declinedNote: "{app} mag niet van je wallet afschrijven. Er is niets afgeschreven.",
-  passkeyFirst: "Voeg een passkey toe voordat je opwaardeert. " +
-    "Dan kun je je wallet altijd openen, op al je apparaten.",
 
   empty: "Je wallet is leeg",
   apps: "Apps die mogen afschrijven",
@@ -95,11 +94,64 @@ export const nl: PayerTexts = {
   noWalletNote: "Je krijgt er een als een app om je toestemming vraagt.",
   noWalletPasskey: "Met een passkey kun je de jouwe hier openen.",
   forgetTitle: "Wallet voorgoed vergeten?",
-  forgetNote: "Hij heeft geen passkey. Alleen een ander apparaat waarop je hem gebruikte, " +
-    "kan hem dan nog openen.",
+  forgetNote: "Hij heeft geen passkey en geen e-mailadres. Alleen een ander apparaat " +
+    "waarop je hem gebruikte, kan hem nog openen.",
   forgetLose: "Je zou geen toegang meer hebben tot {amounts}.",
   forgetApps: "Deze apps zouden nog kunnen afschrijven, en je zou dat niet kunnen stoppen:",
   forgetApp: "{app}, als {user}: tot {cap} per dag",
   forgetConfirm: "Voorgoed vergeten",
   backToWallet: "Terug naar je wallet",
+
+  otherWallet: "Tot nu toe betaalde een andere portemonnee voor {user}. Die is op dit " +
+    "apparaat niet geopend, en het geld blijft erin.",
+  otherWalletOpen: "Is die van jou, open hem dan eerst hier.",
+  openByPasskey: "Openen met een passkey",
+  orNewWallet: "Zo niet, dan kun je verder met een nieuwe portemonnee. Die is leeg.",
+  orThisWallet: "Zo niet, dan kan de portemonnee op dit apparaat voortaan betalen.",
+  allowNew: "Toestaan, met een nieuwe, lege portemonnee",
+  otherWalletChoose: "Tot nu toe betaalde een andere portemonnee. Open die, of ga verder " +
+    "met een nieuwe, lege.",
+  wayBackFirst: "Voordat je geld toevoegt: kies hoe je deze portemonnee opent als je dit " +
+    "apparaat of de cookies ervan kwijtraakt. Dat kan ook later, op de pagina van je " +
+    "portemonnee.",
+  yourEmail: "Je e-mailadres",
+  sendLink: "Stuur me een link",
+  addEmail: "Dit adres toevoegen",
+  emails: "E-mailadressen",
+  emailHas: "Een link die we naar dit adres sturen, opent je portemonnee op al je apparaten.",
+  emailNone: "Met een e-mailadres open je je portemonnee op al je apparaten: we sturen je " +
+    "een link.",
+  removeEmail: "{email} verwijderen",
+  noWalletEmail: "Als je een e-mailadres hebt toegevoegd, sturen we je een link die je " +
+    "portemonnee hier opent.",
+  linkSent: "Als dit adres een portemonnee opent, is er een e-mail onderweg. De link " +
+    "werkt één keer, een half uur lang. Naar één adres gaan er hoogstens vijf per dag.",
+  confirmSent: "We hebben een link naar {email} gestuurd. Open die om het adres te bevestigen.",
+  lookForMail: "Kijk in je inbox",
+  mailOpen: "Open je portemonnee",
+  mailOpenNote: "Iemand heeft {host} om een link gevraagd die je portemonnee opent. Hij " +
+    "werkt één keer, een half uur lang.",
+  mailConfirm: "Bevestig je e-mailadres",
+  mailConfirmNote: "Iemand wil met dit adres zijn portemonnee bij {host} kunnen openen. " +
+    "Ben jij dat, open deze link dan binnen een half uur.",
+  mailUnasked: "Was jij dat niet, doe dan niets.",
+  openWallet: "Portemonnee openen",
+  openWalletTitle: "Je portemonnee op dit apparaat openen",
+  openWalletNote: "{email} opent deze portemonnee. Open hem alleen op een eigen apparaat.",
+  confirmEmail: "Adres bevestigen",
+  confirmEmailTitle: "Opent dit adres je portemonnee?",
+  confirmEmailNote: "Vanaf dan openen links naar {email} de portemonnee die erom vroeg. " +
+    "Was jij dat niet, sluit dan deze pagina.",
+  emailConfirmed: "Het adres is bevestigd",
+  mailLinkEnded: "Vraag een nieuwe e-mail: elke link werkt één keer, een half uur lang.",
+  noEmail: "Dit is geen e-mailadres.",
+  mailTooOften: "Er zijn te veel e-mails gevraagd. Probeer het later opnieuw.",
+  mailFailed: "De e-mail kon niet worden verstuurd. Probeer het later opnieuw.",
+  joinTitle: "Zijn beide portemonnees van jou?",
+  joinNote: "De beheerder van deze server stelt voor deze portemonnee samen te voegen met " +
+    "een andere, waarin {amounts} zit. Bevestig dat alleen als beide van jou zijn: wie er " +
+    "één kan openen, kan ze dan allebei openen.",
+  joinConfirm: "Beide zijn van mij: samenvoegen",
+  joinDecline: "Ze zijn niet allebei van mij",
+  joinWaiting: "Je hebt bevestigd. Ook de eigenaar van de andere portemonnee moet bevestigen.",
 };

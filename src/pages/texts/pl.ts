@@ -44,6 +44,7 @@ export const pl: PayerTexts = {
   refund: "Zwrot",
   trial: "Środki na start",
   expired: "Przerwana wiadomość",
+  transfer: "Połączone portfele",
 
   asks: "{app} prosi o zgodę",
   asksNote: "{app} chce pobierać z Twojego portfela opłaty za to, czego używasz tam jako {user}. " +
@@ -65,8 +66,6 @@ export const pl: PayerTexts = {
     "Jeśli to to samo urządzenie, jego pliki cookie zostały usunięte.",
   declined: "Brak zgody",
   declinedNote: "{app} nie może pobierać opłat z Twojego portfela. Nic nie pobrano.",
-  passkeyFirst: "Dodaj klucz dostępu, zanim doładujesz środki. " +
-    "Dzięki niemu zawsze otworzysz portfel, na każdym swoim urządzeniu.",
 
   empty: "Twój portfel jest pusty",
   apps: "Aplikacje, które mogą pobierać opłaty",
@@ -96,11 +95,61 @@ export const pl: PayerTexts = {
   noWalletNote: "Otrzymasz go, gdy aplikacja poprosi o Twoją zgodę.",
   noWalletPasskey: "Z kluczem dostępu możesz otworzyć tutaj swój portfel.",
   forgetTitle: "Zapomnieć portfel na zawsze?",
-  forgetNote:
-    "Nie ma on klucza dostępu. Otworzy go już tylko inne urządzenie, na którym był używany.",
+  forgetNote: "Nie ma klucza dostępu ani adresu e-mail. Otworzyć go może tylko inne " +
+    "urządzenie, na którym był używany.",
   forgetLose: "Utracisz dostęp do {amounts}.",
   forgetApps: "Te aplikacje nadal mogłyby pobierać opłaty i nie można by tego zatrzymać:",
   forgetApp: "{app}, jako {user}: do {cap} dziennie",
   forgetConfirm: "Zapomnij na zawsze",
   backToWallet: "Wróć do portfela",
+
+  otherWallet: "Dotychczas za {user} płacił inny portfel. Nie jest otwarty na tym " +
+    "urządzeniu, a jego pieniądze w nim zostają.",
+  otherWalletOpen: "Jeśli jest twój, najpierw otwórz go tutaj.",
+  openByPasskey: "Otwórz kluczem dostępu",
+  orNewWallet: "Jeśli nie, możesz użyć nowego portfela, który jest pusty.",
+  orThisWallet: "Jeśli nie, od teraz może płacić portfel na tym urządzeniu.",
+  allowNew: "Zezwól, z nowym, pustym portfelem",
+  otherWalletChoose: "Dotychczas płacił inny portfel. Otwórz go albo użyj nowego, pustego.",
+  wayBackFirst: "Zanim doładujesz: wybierz, jak otworzysz ten portfel, gdy stracisz to " +
+    "urządzenie lub jego pliki cookie. Możesz to zrobić też później, na stronie swojego " +
+    "portfela.",
+  yourEmail: "Twój adres e-mail",
+  sendLink: "Wyślij mi link",
+  addEmail: "Dodaj ten adres",
+  emails: "Adresy e-mail",
+  emailHas: "Link wysłany na ten adres otwiera twój portfel na każdym twoim urządzeniu.",
+  emailNone: "Z adresem e-mail otworzysz swój portfel na każdym swoim urządzeniu: wyślemy ci link.",
+  removeEmail: "Usuń {email}",
+  noWalletEmail: "Jeśli masz dodany adres e-mail, wyślemy ci link, który otworzy tu twój portfel.",
+  linkSent: "Jeśli ten adres otwiera portfel, e-mail jest w drodze. Jego link działa raz, " +
+    "przez pół godziny. Na jeden adres wysyłamy najwyżej pięć dziennie.",
+  confirmSent: "Wysłaliśmy link na {email}. Otwórz go, aby potwierdzić adres.",
+  lookForMail: "Zajrzyj do skrzynki",
+  mailOpen: "Otwórz swój portfel",
+  mailOpenNote: "Ktoś poprosił {host} o link, który otwiera twój portfel. Działa raz, " +
+    "przez pół godziny.",
+  mailConfirm: "Potwierdź swój adres e-mail",
+  mailConfirmNote: "Ktoś chce otwierać tym adresem swój portfel w {host}. Jeśli to ty, " +
+    "otwórz ten link w ciągu pół godziny.",
+  mailUnasked: "Jeśli to nie ty, nic nie rób.",
+  openWallet: "Otwórz portfel",
+  openWalletTitle: "Otwórz swój portfel na tym urządzeniu",
+  openWalletNote: "{email} otwiera ten portfel. Otwieraj go tylko na własnym urządzeniu.",
+  confirmEmail: "Potwierdź adres",
+  confirmEmailTitle: "Czy ten adres otwiera twój portfel?",
+  confirmEmailNote: "Odtąd linki wysłane na {email} otwierają portfel, który o to " +
+    "poprosił. Jeśli to nie ty, zamknij tę stronę.",
+  emailConfirmed: "Adres jest potwierdzony",
+  mailLinkEnded: "Poproś o nowy e-mail: każdy link działa raz, przez pół godziny.",
+  noEmail: "To nie jest adres e-mail.",
+  mailTooOften: "Poproszono o zbyt wiele e-maili. Spróbuj później.",
+  mailFailed: "Nie udało się wysłać e-maila. Spróbuj później.",
+  joinTitle: "Czy oba portfele są twoje?",
+  joinNote: "Operator tego serwera proponuje połączyć ten portfel z innym, w którym jest " +
+    "{amounts}. Potwierdź tylko, jeśli oba są twoje: kto może otworzyć jeden, będzie mógł " +
+    "otworzyć oba.",
+  joinConfirm: "Oba są moje: połącz",
+  joinDecline: "Nie oba są moje",
+  joinWaiting: "Potwierdzone. Właściciel drugiego portfela też musi potwierdzić.",
 };

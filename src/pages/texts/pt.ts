@@ -43,6 +43,7 @@ export const pt: PayerTexts = {
   refund: "Reembolso",
   trial: "Saldo de boas-vindas",
   expired: "Mensagem interrompida",
+  transfer: "Carteiras unidas",
 
   asks: "{app} pede permissão",
   asksNote: "{app} quer cobrar da sua carteira o que você usar lá como {user}. " +
@@ -64,8 +65,6 @@ export const pt: PayerTexts = {
     "Se for o mesmo, os cookies dele foram apagados desde então.",
   declined: "Não permitido",
   declinedNote: "{app} não pode cobrar da sua carteira. Nada foi cobrado.",
-  passkeyFirst: "Crie uma chave de acesso antes de adicionar saldo. " +
-    "Assim você sempre abre sua carteira, em qualquer dispositivo seu.",
 
   empty: "Sua carteira está vazia",
   apps: "Aplicativos que podem cobrar",
@@ -95,11 +94,64 @@ export const pt: PayerTexts = {
   noWalletNote: "Você recebe uma quando um aplicativo pede sua permissão.",
   noWalletPasskey: "Com uma chave de acesso, você pode abrir a sua aqui.",
   forgetTitle: "Esquecer sua carteira para sempre?",
-  forgetNote:
-    "Ela não tem chave de acesso. Só outro dispositivo em que você a usou poderia abri-la.",
+  forgetNote: "Ela não tem chave de acesso nem endereço de e-mail. Só outro dispositivo " +
+    "em que você a usou ainda poderia abri-la.",
   forgetLose: "Você perderia o acesso a {amounts}.",
   forgetApps: "Estes aplicativos ainda poderiam cobrar, e você não poderia impedir:",
   forgetApp: "{app}, como {user}: até {cap} por dia",
   forgetConfirm: "Esquecer para sempre",
   backToWallet: "Voltar à sua carteira",
+
+  otherWallet: "Até agora, outra carteira pagou por {user}. Ela não está aberta neste " +
+    "dispositivo, e o dinheiro continua nela.",
+  otherWalletOpen: "Se for sua, abra-a primeiro aqui.",
+  openByPasskey: "Abrir com uma chave de acesso",
+  orNewWallet: "Se não for, você pode continuar com uma carteira nova, que está vazia.",
+  orThisWallet: "Se não for, a carteira deste dispositivo pode pagar a partir de agora.",
+  allowNew: "Permitir, com uma carteira nova e vazia",
+  otherWalletChoose: "Até agora, outra carteira pagou. Abra-a, ou continue com uma nova e vazia.",
+  wayBackFirst: "Antes de adicionar dinheiro: escolha como abrir esta carteira se perder " +
+    "este dispositivo ou os cookies dele. Você também pode fazer isso depois, na página " +
+    "da sua carteira.",
+  yourEmail: "Seu e-mail",
+  sendLink: "Enviar um link",
+  addEmail: "Adicionar este endereço",
+  emails: "Endereços de e-mail",
+  emailHas: "Um link que enviamos para este endereço abre sua carteira em qualquer " +
+    "dispositivo seu.",
+  emailNone: "Com um endereço de e-mail, você abre sua carteira em qualquer dispositivo " +
+    "seu: enviamos um link.",
+  removeEmail: "Remover {email}",
+  noWalletEmail: "Se você adicionou um endereço de e-mail, enviamos um link que abre sua " +
+    "carteira aqui.",
+  linkSent: "Se este endereço abre uma carteira, um e-mail está a caminho. O link " +
+    "funciona uma vez, por meia hora. Enviamos no máximo cinco por dia para um endereço.",
+  confirmSent: "Enviamos um link para {email}. Abra-o para confirmar o endereço.",
+  lookForMail: "Veja sua caixa de entrada",
+  mailOpen: "Abra sua carteira",
+  mailOpenNote: "Alguém pediu a {host} um link que abre sua carteira. Ele funciona uma " +
+    "vez, por meia hora.",
+  mailConfirm: "Confirme seu e-mail",
+  mailConfirmNote: "Alguém quer abrir a própria carteira em {host} com este endereço. Se " +
+    "for você, abra este link em até meia hora.",
+  mailUnasked: "Se não foi você, não faça nada.",
+  openWallet: "Abrir a carteira",
+  openWalletTitle: "Abrir sua carteira neste dispositivo",
+  openWalletNote: "{email} abre esta carteira. Abra-a só em um dispositivo seu.",
+  confirmEmail: "Confirmar o endereço",
+  confirmEmailTitle: "Este endereço abre sua carteira?",
+  confirmEmailNote: "A partir daí, links enviados para {email} abrem a carteira que pediu " +
+    "isso. Se não foi você, feche esta página.",
+  emailConfirmed: "O endereço está confirmado",
+  mailLinkEnded: "Peça um novo e-mail: cada link funciona uma vez, por meia hora.",
+  noEmail: "Isto não é um endereço de e-mail.",
+  mailTooOften: "Foram pedidos e-mails demais. Tente mais tarde.",
+  mailFailed: "Não foi possível enviar o e-mail. Tente mais tarde.",
+  joinTitle: "As duas carteiras são suas?",
+  joinNote: "O operador deste servidor propõe unir esta carteira a outra, que tem " +
+    "{amounts}. Confirme só se as duas forem suas: quem puder abrir uma poderá abrir as " +
+    "duas.",
+  joinConfirm: "As duas são minhas: unir",
+  joinDecline: "Não são as duas minhas",
+  joinWaiting: "Você confirmou. O dono da outra carteira também precisa confirmar.",
 };
