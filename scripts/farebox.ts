@@ -21,6 +21,7 @@ import { openEnvironment } from "./farebox/settings.ts";
 import { addUpstreams } from "./farebox/upstreams.ts";
 import { addUsers } from "./farebox/users.ts";
 import { addVerify } from "./farebox/verify.ts";
+import { addWallets } from "./farebox/wallets.ts";
 import { addWebhooks } from "./farebox/webhooks.ts";
 
 /** Adds a group of commands. `open` returns their context, once the options are parsed. */
@@ -31,6 +32,7 @@ const groups: readonly AddCommands[] = [
   addKeys,
   addUpstreams,
   addUsers,
+  addWallets,
   addMoney,
   addPrices,
   addExport,

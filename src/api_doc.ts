@@ -16,6 +16,7 @@ import { projectApiDoc } from "./projects/api_doc.ts";
 import { requestApiDoc } from "./requests/api_doc.ts";
 import { verifyApiDoc } from "./verify/api_doc.ts";
 import { servedEndpoints } from "./formats/served_endpoints.ts";
+import { walletAdminApiDoc } from "./wallets/admin_api_doc.ts";
 import { walletApiDoc } from "./wallets/api_doc.ts";
 import { webhookApiDoc } from "./webhooks/api_doc.ts";
 
@@ -33,6 +34,7 @@ export const apiDoc: EndpointDocs = {
   ...exportApiDoc,
   ...backupApiDoc,
   ...walletApiDoc,
+  ...walletAdminApiDoc,
   ...webhookApiDoc,
   ...projectApiDoc,
   ...verifyApiDoc,

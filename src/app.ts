@@ -95,6 +95,7 @@ import { createWalletEmails } from "./wallets/emails.ts";
 import { createWalletJoins } from "./wallets/joins.ts";
 import { createPasskeys } from "./wallets/passkeys.ts";
 import { takingBack } from "./wallets/take_back.ts";
+import { walletAdminRoutes } from "./wallets/admin_routes.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
 import { summaryRoutes } from "./summaries/routes.ts";
 import { createRefusedModels } from "./summaries/refused_models.ts";
@@ -217,6 +218,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     stripe: stripeRoutes(services),
     paywall: paywallRoutes(services),
     wallets: walletRoutes(services),
+    walletAdmin: walletAdminRoutes(services),
     verify: verifyRoutes(services),
     catalogue: catalogueRoutes(services),
     summaries: summaryRoutes(services),

@@ -19,6 +19,7 @@ import type { paywallRoutes } from "./paywall/routes.tsx";
 import type { projectRoutes } from "./projects/routes.ts";
 import type { verifyRoutes } from "./verify/routes.ts";
 import type { webhookRoutes } from "./webhooks/routes.ts";
+import type { walletAdminRoutes } from "./wallets/admin_routes.ts";
 import type { walletRoutes } from "./wallets/routes.tsx";
 import type { catalogueRoutes } from "./pricing/routes.ts";
 import type { alertRoutes } from "./alerts/routes.ts";
@@ -39,6 +40,7 @@ export interface RouteHandlers {
   stripe: ReturnType<typeof stripeRoutes>;
   paywall: ReturnType<typeof paywallRoutes>;
   wallets: ReturnType<typeof walletRoutes>;
+  walletAdmin: ReturnType<typeof walletAdminRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
   summaries: ReturnType<typeof summaryRoutes>;
   requests: ReturnType<typeof requestRoutes>;
@@ -164,12 +166,25 @@ function projectRouteMap({ projects }: RouteHandlers): Routes {
   };
 }
 
+/** The same for wallets. */
+function walletRouteMap({ walletAdmin }: RouteHandlers): Routes {
+  return {
+    "/v1/admin/wallets": { GET: walletAdmin.findWallets },
+    "/v1/admin/wallets/:walletId": { GET: walletAdmin.getWallet },
+    "/v1/admin/wallets/:walletId/join": {
+      POST: walletAdmin.joinWallet,
+      DELETE: walletAdmin.withdrawJoin,
+    },
+  };
+}
+
 /** Paths that need the operator's key. */
 function operatorRoutes(services: RouteHandlers): Routes {
   const { users, webhooks, verify, summaries, requests, alerts, catalogue, exports, backup } =
     services;
   return {
     ...projectRouteMap(services),
+    ...walletRouteMap(services),
     "/v1/admin/verify": { GET: verify.verify },
     "/v1/admin/backup": { GET: backup.backup },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
@@ -235,6 +250,25 @@ function stripeRouteMap({ stripe }: RouteHandlers): Routes {
   };
 }
 
+/** Where people see their wallets, and open them. */
+function walletPages(wallets: RouteHandlers["wallets"]): Routes {
+  const strangers = "wallets";
+  return {
+    "/wallet": { strangers, GET: wallets.showWallet, POST: wallets.changeWallet },
+    "/wallet/email": { strangers, POST: wallets.askLink },
+    "/wallet/mail/:token": {
+      secretParams: ["token"],
+      strangers,
+      GET: wallets.showMailLink,
+      POST: wallets.useMailLink,
+    },
+    "/wallet/passkeys/options": { strangers, POST: wallets.passkeyOptions },
+    "/wallet/passkeys": { strangers, POST: wallets.addPasskey },
+    "/wallet/sign-in/options": { strangers, POST: wallets.signInOptions },
+    "/wallet/sign-in": { strangers, POST: wallets.signIn },
+  };
+}
+
 /** Public paths: people's links, documentation and probes. */
 function publicRoutes(
   { paywall, wallets, confirm, docs, guides, assets, home, health, metrics }: RouteHandlers,
@@ -265,18 +299,7 @@ function publicRoutes(
       GET: confirm.show,
       POST: confirm.confirm,
     },
-    "/wallet": { strangers: "wallets", GET: wallets.showWallet, POST: wallets.changeWallet },
-    "/wallet/email": { strangers: "wallets", POST: wallets.askLink },
-    "/wallet/mail/:token": {
-      secretParams,
-      strangers: "wallets",
-      GET: wallets.showMailLink,
-      POST: wallets.useMailLink,
-    },
-    "/wallet/passkeys/options": { strangers: "wallets", POST: wallets.passkeyOptions },
-    "/wallet/passkeys": { strangers: "wallets", POST: wallets.addPasskey },
-    "/wallet/sign-in/options": { strangers: "wallets", POST: wallets.signInOptions },
-    "/wallet/sign-in": { strangers: "wallets", POST: wallets.signIn },
+    ...walletPages(wallets),
     "/assets/:name": { GET: assets.asset },
     "/docs/guides": { GET: guides.contents },
     "/docs/guides/:name": { GET: guides.guide },

@@ -21,12 +21,12 @@ export interface Transfer {
 /** Moves money between the wallets of one person. */
 export interface Transfers {
   /**
-   * Moves what no running call holds, by an entry in either wallet, in one write. Repeating it moves
+   * Moves what no running call holds, by an entry in either wallet, in one write. Repeated, it moves
    * what has come since. Returns what was moved. Throws 503 while others keep writing.
    */
   move(transfer: Transfer): Promise<Amount>;
   /**
-   * The same for money that has come into a wallet which is part of another one: what was moved back
+   * The same for money that has come into a wallet which is part of another one. What was moved back
    * a moment ago is about to be taken there, and stays.
    */
   forward(transfer: Transfer): Promise<Amount>;

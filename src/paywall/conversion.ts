@@ -1,3 +1,4 @@
+import type { MoneyRecorder } from "../ledger/record.ts";
 import { createHash } from "node:crypto";
 import { Bursts, projectBurst } from "../base/bursts.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
@@ -106,7 +107,10 @@ export function createPaywalledErasers(
 }
 
 /** The same recorder, which tells of each deposit that a paywall may have led to. */
-export function notingDeposits(recorder: MoneyRecorder, conversion: Conversion): MoneyRecorder {
+export function notingDeposits(
+  recorder: MoneyRecorder,
+  conversion: Pick<Conversion, "paid">,
+): MoneyRecorder {
   return {
     ...recorder,
     async deposit(request) {

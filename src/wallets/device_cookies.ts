@@ -15,7 +15,7 @@ import {
   newDeviceWrite,
   readDevice,
 } from "./device_rows.ts";
-import { ownerOf, partsOf } from "./join_rows.ts";
+import { ownerOf, joinedInto } from "./join_rows.ts";
 import { createSignedCookies } from "./signed_cookies.ts";
 
 /** Recognizes a person who returns on the same device. */
@@ -183,7 +183,7 @@ export async function createDeviceCookies(
   ): Promise<{ number: number; write: Write }> {
     const write = emptyWrite();
     let number = 0;
-    for (const each of [person, ...await partsOf(kv, person)]) {
+    for (const each of [person, ...await joinedInto(kv, person)]) {
       const key = deviceEpochKey(each);
       const { version, ...now } = each === device.personId ? epoch : await epochOf(each);
       const next: Epoch = { number: now.number + 1, kept: hash };

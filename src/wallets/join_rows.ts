@@ -72,7 +72,7 @@ export async function listJoinsInto(kv: Kv, into: string): Promise<WalletJoin[]>
 }
 
 /** Returns the wallets that became part of a wallet, also by way of others. */
-export async function partsOf(kv: Kv, personId: string): Promise<string[]> {
+export async function joinedInto(kv: Kv, personId: string): Promise<string[]> {
   const parts: string[] = [];
   for (let at = -1; at < parts.length; at++) {
     const joins = await listJoinsInto(kv, parts[at] ?? personId);

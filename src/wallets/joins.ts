@@ -1,5 +1,4 @@
 import { ApiError, badRequest, errorFields, notFound } from "../base/errors.ts";
-import type { JsonObject } from "../base/json.ts";
 import { type Amount, toAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Transfers } from "../ledger/transfer.ts";
@@ -88,7 +87,7 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
     if (target?.join.isJoined) throw alreadyJoined(into);
     made.checks.push({ key: walletJoinKey(into), version: target?.version ?? null });
     const asker = by ?? byUnknown("console");
-    const detail = { from, into, consents: consents as unknown as JsonObject };
+    const detail = { into, fromBy: wordsOf(consents.from), intoBy: wordsOf(consents.into) };
     const row = by || isJoined ? deedOf(next, { by: asker, action, detail }) : null;
     if (!await write(made, row)) return null;
     if (isJoined) await run(next);
@@ -185,6 +184,12 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
     const message = `No device, passkey or e-mail address opens ${personId}: state the reason.`;
     throw badRequest(param, message, "reason_required");
   }
+}
+
+/** Why a side agrees, for the audit trail. */
+function wordsOf(consent: JoinConsent | null): string | null {
+  if (consent === null) return null;
+  return consent.by === "owner" ? "its owner" : `the operator: ${consent.reason}`;
 }
 
 function sideOf({ from, into }: WalletJoin, personId: string): JoinSide | null {
