@@ -73,10 +73,15 @@ async function main(): Promise<void> {
   const app = await orExit(() => createApp(deps));
   await orExit(() => requireWhole(deps));
   await requireSecrets(app, deps);
+  // Where that fails, the sweep does it.
+  await app.sealingMark.note().catch((error) =>
+    deps.log("warn", "sealing_not_noted", errorFields(error))
+  );
+  const sealing = await orExit(() => app.sealingMark.warning());
   const { warning } = store;
   const forPeople = isLogForPeople(config);
   const environment = Deno.env.toObject();
-  reportStart(deps, { environment, isNew, exposed, warning, forPeople, say });
+  reportStart(deps, { environment, isNew, exposed, warning, sealing, forPeople, say });
   await orExit(() => app.loadCatalogue());
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);

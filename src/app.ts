@@ -67,7 +67,6 @@ import { catalogueRoutes } from "./pricing/routes.ts";
 import { createPrices } from "./pricing/terms.ts";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
 import {
-  type CommitWithEvents,
   createCommitWithEvents,
   createEmit,
   type EmitEvents,
@@ -78,6 +77,7 @@ import { createProjectCache, type ProjectCache } from "./projects/project_cache.
 import { createAdminGuard } from "./projects/admin_guard.ts";
 import { projectRoutes } from "./projects/routes.ts";
 import { createKeptTexts } from "./store/kept_texts.ts";
+import { createSealingMark, type SealingMark } from "./store/sealed_with.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { verifyRoutes } from "./verify/routes.ts";
 import { createBacklog } from "./webhooks/backlog.ts";
@@ -127,6 +127,8 @@ export interface App {
   findUnpayable(): Promise<{ id: string; name: string }[]>;
   /** Checks whether stored secrets can be decrypted, by a sample. */
   probeSecrets(): Promise<Probe>;
+  /** Records that secrets may be encrypted with this process's key, and what to do about others. */
+  sealingMark: Pick<SealingMark, "note" | "warning">;
   /** Writes increments that are only counted so far: the sweep does, and a clean stop. */
   flush(): Promise<void>;
 }
@@ -164,12 +166,14 @@ async function openServices(outside: Deps) {
   const refusedKeys = createRefusedKeys(deps);
   const erasers = createErasers(deps, { projectCache, refusalReports, requestLog });
   const conversion = createConversion(deps);
-  const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
+  const sealingMark = createSealingMark(deps);
+  const webhooks = openWebhooks(deps, { ...projects, secrets, sealingMark });
   outboxNotifier.listen(webhooks.dispatcher.wake);
   const confirmations = await createConfirmations({ deps, admin, projectCache, secrets });
   return {
     deps,
     secrets,
+    sealingMark,
     texts: createKeptTexts(deps.config.secretsKeys, deps.randomBytes),
     ...projects,
     ...ledger,
@@ -231,7 +235,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     home: homeRoutes(deps),
     guides: guideRoutes({ config, guides }),
     assets: assetRoutes(deps.fonts),
-    health: healthRoutes(deps),
+    health: healthRoutes(services),
     metrics: openMetrics(services, load),
     console: consoleRoutes(services),
   };
@@ -243,7 +247,7 @@ function createUpkeep(
   services: Services,
   sweepers: readonly { sweep(): Promise<void> }[],
 ): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
-  const { topUsers, refusalReports, catalogueRefresh, secrets } = services;
+  const { topUsers, refusalReports, catalogueRefresh, secrets, sealingMark } = services;
   const { projectCache, fleet, removal, holdSweep, refusedKeys } = services;
   const { load: loadCatalogue } = catalogueRefresh;
   const flushCounters = () =>
@@ -253,6 +257,7 @@ function createUpkeep(
   return {
     async sweep() {
       await flushCounters();
+      await sealingMark.note();
       await loadCatalogue();
       try {
         if (await lease.take()) await sweepAll();
@@ -263,6 +268,7 @@ function createUpkeep(
     },
     findUnpayable: () => findUnpayable(deps, projectCache),
     probeSecrets: createProbe(deps.kv, secrets),
+    sealingMark,
     beat: fleet.beat,
     async leave() {
       removal.stop();
@@ -373,11 +379,9 @@ async function openLinks(deps: Deps, secrets: Secrets) {
 
 function openWebhooks(
   deps: Deps,
-  { admin, projectCache, secrets, commit }: {
-    admin: ProjectAdmin;
-    projectCache: ProjectCache;
+  { admin, projectCache, secrets, sealingMark, commit }: ReturnType<typeof openProjects> & {
     secrets: Secrets;
-    commit: CommitWithEvents;
+    sealingMark: SealingMark;
   },
 ) {
   const { config } = deps;
@@ -396,7 +400,7 @@ function openWebhooks(
     subscriptions,
     dispatcher,
     redelivery,
-    reseal: createReseal({ deps, admin, secrets }),
+    reseal: createReseal({ deps, admin, secrets, sealingMark }),
     revokeWithMade: createRevokeWithMade({ admin, subscriptions }),
   };
 }

@@ -6,10 +6,13 @@ import { type EndpointDocs, responseDocs } from "./base/endpoint_doc.ts";
 import { jsonResponse } from "./base/response.ts";
 import { serviceName, version } from "./base/version.ts";
 import type { Deps } from "./deps.ts";
+import type { SealingMark } from "./store/sealed_with.ts";
 import { readinessKey } from "./store/keys.ts";
 
 /** For monitoring: `/healthz` reports that the process runs, `/readyz` that it can work. */
-export function healthRoutes(deps: Deps): { healthz: Handler; readyz: Handler } {
+export function healthRoutes(
+  { deps, sealingMark }: { deps: Deps; sealingMark: Pick<SealingMark, "warning"> },
+): { healthz: Handler; readyz: Handler } {
   let proving: Promise<void> | null = null;
   return {
     healthz: ({ requestId }) => jsonResponse(200, lives, requestId),
@@ -17,7 +20,9 @@ export function healthRoutes(deps: Deps): { healthz: Handler; readyz: Handler } 
     async readyz({ requestId }) {
       proving ??= proveStore(deps).finally(() => (proving = null));
       await proving;
-      return jsonResponse(200, { status: "ready" }, requestId);
+      const warning = await sealingMark.warning();
+      const warnings = warning === null ? {} : { warnings: [warning] };
+      return jsonResponse(200, { status: "ready", ...warnings }, requestId);
     },
   };
 }
@@ -43,7 +48,12 @@ const livesSchema = z.object({
   }),
   version: z.string().meta({ description: "The version of Farebox." }),
 });
-const works = z.object({ status: z.literal("ready") });
+const works = z.object({
+  status: z.literal("ready"),
+  warnings: z.array(z.string()).optional().meta({
+    description: "What an operator should do; absent where nothing.",
+  }),
+});
 
 /** The API documentation of the health endpoints. */
 export const healthApiDoc: EndpointDocs = {

@@ -95,4 +95,10 @@ const anyErrors: readonly ErrorDoc[] = [
     code: "overloaded",
     when: "Too many or too large requests are under way. Try again.",
   },
+  {
+    status: 503,
+    code: "secret_unreadable",
+    when: "No key of `SECRETS_KEY` decrypts a stored secret that is needed. The operator has to " +
+      "start the service with the key that does as well, or to enter the secret again.",
+  },
 ];

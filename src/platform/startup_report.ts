@@ -13,6 +13,8 @@ interface StartupFacts {
   exposed: readonly string[];
   /** What the store's own settings put at risk; null where they are sound. */
   warning: string | null;
+  /** What has to be done about the keys of stored secrets; null where nothing. */
+  sealing: string | null;
   /** Whether the log is text for people, which `say` then has said already. */
   forPeople: boolean;
   /** Prints a text for people. */
@@ -25,7 +27,7 @@ interface StartupFacts {
  */
 export function reportStart(deps: Pick<Deps, "config" | "log">, facts: StartupFacts) {
   const { config } = deps;
-  const { environment, isNew, exposed, warning, forPeople, say } = facts;
+  const { environment, isNew, exposed, warning, sealing, forPeople, say } = facts;
   const log: Log = forPeople ? () => {} : deps.log;
   const rows = startupRows(config, environment);
   log("info", "starting", { settings: Object.fromEntries(rows) });
@@ -42,6 +44,10 @@ export function reportStart(deps: Pick<Deps, "config" | "log">, facts: StartupFa
   for (const { setting, consequence } of [...startupWarnings(config), ...store]) {
     say(`Warning: ${setting} ${consequence}`);
     log("warn", "setting_unsafe", { setting, consequence });
+  }
+  if (sealing !== null) {
+    say(`Warning: ${sealing}`);
+    log("warn", "secrets_not_resealed", { consequence: sealing });
   }
   const keyNames = config.upstreams?.keyNames ?? [];
   const names = Object.keys(environment).filter((name) => !keyNames.includes(name));

@@ -1,7 +1,8 @@
 import type { Deps } from "../deps.ts";
-import type { Kv } from "../store/kv.ts";
+import { ApiError } from "../base/errors.ts";
+import type { Key, Kv } from "../store/kv.ts";
 import { projectKey } from "../store/keys.ts";
-import type { Sealed, Secrets } from "../store/secrets.ts";
+import { type Sealed, type Secrets, secretUnreadable } from "../store/secrets.ts";
 import type { ProjectAdmin } from "./admin.ts";
 import { type AuditAction, type AuditActor, auditRow } from "./audit.ts";
 import type { Project } from "./schema.ts";
@@ -20,6 +21,32 @@ export async function listProjectsToReseal(
   return { projects: projects.slice(0, pageSize), nextCursor: projects[pageSize]?.id ?? null };
 }
 
+/** What a walk over secrets has done so far. */
+export interface Resealed {
+  /** How many secrets were encrypted with another key. */
+  count: number;
+  /** Where secrets are that no key decrypts. They stay as they are. */
+  unreadable: Set<string>;
+}
+
+/** Encrypts a secret with the first key, or notes that no key decrypts it. */
+export async function resealOne<T extends Sealed | null | undefined>(
+  secrets: Secrets,
+  sealed: T,
+  { place, done }: { place: Key; done: Resealed },
+): Promise<T | Sealed> {
+  if (!sealed) return sealed;
+  try {
+    const made = await secrets.reseal(sealed, place);
+    if (made) done.count++;
+    return made ?? sealed;
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== secretUnreadable) throw error;
+    done.unreadable.add(String(place.at(-1)));
+    return sealed;
+  }
+}
+
 /** What resealing depends on. */
 export interface ResealDeps {
   deps: Pick<Deps, "kv" | "committer" | "id" | "clock">;
@@ -32,26 +59,19 @@ export function resealed(by: AuditActor, target: string, count: number): AuditAc
   return { by, action: "secrets.resealed", target, detail: { count } };
 }
 
-/**
- * Encrypts a project's secrets with the first key of `SECRETS_KEY`. Returns how many were not
- * before.
- */
+/** Encrypts a project's secrets with the first key of `SECRETS_KEY`. */
 export async function resealProject(
   { deps, admin, secrets }: ResealDeps,
   { id, upstream, upstreams = {}, stripe }: Project,
   by: AuditActor,
-): Promise<number> {
+): Promise<Resealed> {
   const hasKey = [upstream, ...Object.values(upstreams)].some((each) => each?.apiKey);
-  if (!hasKey && !stripe) return 0;
-  let count = 0;
+  const done: Resealed = { count: 0, unreadable: new Set() };
+  if (!hasKey && !stripe) return done;
   const place = projectKey(id);
-  async function fresh<T extends Sealed | null>(sealed: T): Promise<T | Sealed> {
-    const made = sealed && (await secrets.reseal(sealed, place));
-    if (made) count++;
-    return made ?? sealed;
-  }
+  const fresh = <T extends Sealed | null>(sealed: T) => resealOne(secrets, sealed, { place, done });
   await admin.change(id, async ({ project: before }, write) => {
-    count = 0;
+    done.count = 0;
     const { upstream, upstreams = {}, stripe } = before;
     const named: [string, UpstreamSettings][] = [];
     for (const [name, each] of Object.entries(upstreams)) {
@@ -66,8 +86,9 @@ export async function resealProject(
         webhookSecret: await fresh(stripe.webhookSecret),
       },
     };
+    const { count } = done;
     if (count > 0) write.sets.push(auditRow(deps, id, resealed(by, id, count)));
     return { project, events: [] };
   });
-  return count;
+  return done;
 }

@@ -16,12 +16,9 @@ export interface Signer {
 export interface Secrets {
   /** Encrypts for one row: moved to another key, it does not decrypt. Throws 400 without a key. */
   seal(secret: string, place: Key): Promise<Sealed>;
-  /** Decrypts a secret. Throws when no key fits, or the row is another. */
+  /** Decrypts a secret. Throws 503 `secret_unreadable` when no key fits, or the row is another. */
   open(sealed: Sealed, place: Key): Promise<string>;
-  /**
-   * Encrypts again with the first key; null when it already is. Throws 400
-   * `secret_unreadable` when no key fits.
-   */
+  /** Encrypts again with the first key; null when it already is. Throws as `open`. */
   reseal(sealed: Sealed, place: Key): Promise<Sealed | null>;
   /**
    * Returns an HMAC-SHA-256 signer for one purpose, with a key derived by HKDF-SHA-256 (RFC 5869).
@@ -83,7 +80,7 @@ export async function createSecrets(
     open: (sealed, place) =>
       Promise.any([first, ...others].map((key) => openWith(key, sealed, place)))
         .catch((error) => {
-          throw new Error("no key of SECRETS_KEY decrypts this secret here", { cause: error });
+          throw unreadable(place, error);
         }),
     async reseal(sealed, place) {
       const isCurrent = await openWith(first, sealed, place).then(() => true, () => false);
@@ -115,15 +112,20 @@ export async function createSecrets(
   };
 }
 
+/** The caller can do nothing about it, and the operator can: it is no fault of this program. */
 function unreadable(place: Key, cause: unknown): ApiError {
-  return new ApiError(400, {
-    message: `No key of SECRETS_KEY decrypts a secret of '${
-      place.at(-1)
-    }'. Restore the key that does.`,
-    code: "secret_unreadable",
+  return new ApiError(503, {
+    message: `No key of this server's SECRETS_KEY decrypts a secret of '${place.at(-1)}'. ` +
+      "Its operator has to start it with the key that does as well, 'new,old', and to run " +
+      "'farebox secrets reseal'; or to enter the secret again.",
+    type: "service_unavailable_error",
+    code: secretUnreadable,
     cause,
   });
 }
+
+/** The code of the error for a secret that no key decrypts. */
+export const secretUnreadable = "secret_unreadable";
 
 async function openKey(raw: Uint8Array<ArrayBuffer>): Promise<Opened> {
   const root = await crypto.subtle.importKey("raw", raw, "HKDF", false, ["deriveKey"]);

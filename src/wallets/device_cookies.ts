@@ -15,7 +15,7 @@ import {
   newDeviceWrite,
   readDevice,
 } from "./device_rows.ts";
-import { ownerOf, joinedInto } from "./join_rows.ts";
+import { joinedInto, ownerOf } from "./join_rows.ts";
 import { createSignedCookies } from "./signed_cookies.ts";
 
 /** Recognizes a person who returns on the same device. */

@@ -77,7 +77,7 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
 
   /** Writes what the sides have agreed, and does it once both have. False when it has changed. */
   async function agree(join: WalletJoin, version: string | null, by: AuditActor | null) {
-    const { from, into, consents } = join;
+    const { into, consents } = join;
     const isJoined = consents.from !== null && consents.into !== null;
     const next = { ...join, isJoined };
     const action = isJoined ? "wallet.joined" : "wallet.join_asked";

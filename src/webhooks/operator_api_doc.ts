@@ -61,16 +61,16 @@ const resealSecrets: EndpointDoc = {
   ...byOperator,
   operationId: "resealSecrets",
   summary: "Re-encrypt secrets",
-  description: "Call it after a change of `SECRETS_KEY`, until `nextCursor` is null.",
+  description: "Call it after a change of `SECRETS_KEY`, until `nextCursor` is null. Only then, " +
+    "and with nothing unreadable, the older keys can be removed: `/readyz` warns until then.",
   query: z.object({ cursor }),
   answers: {
     200: responseDocs("How many secrets were encrypted with an older key.", resealSchema, {
-      last: { resealed: 3, nextCursor: null },
+      last: { resealed: 3, unreadable: [], nextCursor: null },
     }),
   },
   errors: [
     { status: 400, code: "invalid_value", when: "`cursor` is not valid." },
-    { status: 400, code: "secret_unreadable", when: "No key of `SECRETS_KEY` decrypts a secret." },
   ],
 };
 

@@ -2,11 +2,14 @@ import { type AuditActor, auditRow, recordDeed } from "../projects/audit.ts";
 import {
   listProjectsToReseal,
   type ResealDeps,
+  type Resealed,
   resealed,
+  resealOne,
   resealProject,
 } from "../projects/reseal.ts";
 import { projectKey, subscriptionKey } from "../store/keys.ts";
 import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
+import type { SealingMark } from "../store/sealed_with.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { Subscription } from "./schema.ts";
 import { listSubscriptions, putSubscription, readSubscription } from "./store.ts";
@@ -15,6 +18,8 @@ import { listSubscriptions, putSubscription, readSubscription } from "./store.ts
 export interface ResealPage {
   /** How many secrets were encrypted with an older key, and no longer are. */
   resealed: number;
+  /** The ids of projects and subscriptions with secrets that no key decrypts. */
+  unreadable: string[];
   nextCursor: string | null;
 }
 
@@ -26,21 +31,24 @@ const attemptsMax = 8;
  * and of the projects record it.
  */
 export function createReseal(
-  services: ResealDeps,
+  services: ResealDeps & { sealingMark: SealingMark },
 ): (cursor: string | undefined, by: AuditActor) => Promise<ResealPage> {
   const { kv } = services.deps;
   return async (cursor, by) => {
     const { projects, nextCursor } = await listProjectsToReseal(kv, cursor);
-    let count = 0;
+    const all: Resealed[] = [];
     for (const project of projects) {
-      count += await resealProject(services, project, by);
+      all.push(await resealProject(services, project, by));
       for (const subscription of await listSubscriptions(kv, project.id)) {
-        count += await resealSubscription(services, subscription, by);
+        all.push(await resealSubscription(services, subscription, by));
       }
     }
+    const count = all.reduce((sum, done) => sum + done.count, 0);
+    const unreadable = all.flatMap((done) => [...done.unreadable]);
     const isFirst = cursor === undefined;
     if (isFirst || count > 0) await recordDeed(services.deps, null, resealed(by, "all", count));
-    return { resealed: count, nextCursor };
+    await services.sealingMark.walked({ cursor, nextCursor, isClean: unreadable.length === 0 });
+    return { resealed: count, unreadable, nextCursor };
   };
 }
 
@@ -48,18 +56,14 @@ async function resealSubscription(
   { deps, secrets }: ResealDeps,
   { projectId, id }: Subscription,
   by: AuditActor,
-): Promise<number> {
+): Promise<Resealed> {
   const { kv, committer } = deps;
   const place = subscriptionKey(projectId, id);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const found = await readSubscription(kv, projectId, id);
-    if (!found) return 0;
-    let count = 0;
-    const fresh = async (sealed: Sealed) => {
-      const made = await secrets.reseal(sealed, place);
-      if (made) count++;
-      return made ?? sealed;
-    };
+    const done: Resealed = { count: 0, unreadable: new Set() };
+    if (!found) return done;
+    const fresh = (sealed: Sealed) => resealOne(secrets, sealed, { place, done });
     const { secret, oldSecrets, customHeaders } = found.value;
     const changed: Subscription = {
       ...found.value,
@@ -69,11 +73,12 @@ async function resealSubscription(
       ),
       customHeaders: customHeaders && (await fresh(customHeaders)),
     };
-    if (count === 0) return 0;
+    const { count } = done;
+    if (count === 0) return done;
     const write = emptyWrite();
     putSubscription(write, changed, found.version);
     write.sets.push(auditRow(deps, projectId, resealed(by, id, count)));
-    if ((await committer.commit(write)) !== null) return count;
+    if ((await committer.commit(write)) !== null) return done;
   }
   throw new Error(`subscription ${id} kept changing`);
 }

@@ -82,6 +82,15 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
   const unseal = (sealed: Sealed, { projectId, id }: Subscription) =>
     secrets.open(sealed, subscriptionKey(projectId, id));
 
+  /** An old secret that no key decrypts signs no more; the newest one has to. */
+  async function openAll([newest, ...older]: Sealed[], subscription: Subscription) {
+    const opened = await Promise.all(
+      older.map((sealed) => unseal(sealed, subscription).catch(() => null)),
+    );
+    const first = newest ? [await unseal(newest, subscription)] : [];
+    return [...first, ...opened.filter((secret) => secret !== null)];
+  }
+
   async function headersOf(subscription: Subscription): Promise<Record<string, string>> {
     const { customHeaders } = subscription;
     return customHeaders ? JSON.parse(await unseal(customHeaders, subscription)) : {};
@@ -244,7 +253,7 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
       return {
         url,
         isActive,
-        secrets: await Promise.all(live.map((sealed) => unseal(sealed, found.value))),
+        secrets: await openAll(live, found.value),
         customHeaders: await headersOf(found.value),
       };
     },

@@ -108,5 +108,9 @@ export const resealSchema = z.object({
   resealed: z.int().min(0).meta({
     description: "How many secrets were encrypted with an older key.",
   }),
+  unreadable: z.array(z.string()).meta({
+    description: "The projects and subscriptions with secrets that no key of `SECRETS_KEY` " +
+      "decrypts, by id. They stay as they are.",
+  }),
   nextCursor,
 });

@@ -179,7 +179,7 @@ Deno.test("farebox: verify and resealing report their results", async () => {
   assertEnds(verified, 0, /^$/);
   assert.match(verified.printed, /1 accounts\n[^]*Everything holds\.\n$/);
   assert.deepEqual((await json("verify")).faults, []);
-  assert.deepEqual(await json("secrets", "reseal"), { resealed: 0 });
+  assert.deepEqual(await json("secrets", "reseal"), { resealed: 0, unreadable: [] });
 });
 
 Deno.test("farebox: invalid usage exits with 2, and tells what to type", async () => {

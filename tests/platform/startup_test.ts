@@ -25,7 +25,7 @@ function reported(
   const logged: Record<string, unknown>[] = [];
   const log = (level: string, event: string, fields = {}) =>
     logged.push({ level, event, ...fields });
-  const facts = { environment, isNew, exposed: [], warning, forPeople: false };
+  const facts = { environment, isNew, exposed: [], warning, sealing: null, forPeople: false };
   reportStart({ config, log }, { ...facts, say: (text) => said.push(text) });
   return { said: said.join("\n"), logged };
 }

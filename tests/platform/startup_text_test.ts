@@ -76,6 +76,7 @@ Deno.test("start: for people, warnings are said once, and not logged as well", (
     isNew: true,
     exposed: [],
     warning: null,
+    sealing: null,
     forPeople: true,
     say: (text) => said.push(text),
   });

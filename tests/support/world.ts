@@ -161,6 +161,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
   };
   const service = await createApp(deps);
+  await service.sealingMark.note();
   service.dispatcher.listen();
   const undocumented: string[] = [];
   const app: App = {

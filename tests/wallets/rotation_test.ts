@@ -15,9 +15,11 @@ const [old, fresh] = [key(1), key(2)];
 
 const project = { name: "Helper", mode: "shared" };
 
+let processes = 1;
+
 /** The same store, by a process with other keys. */
 const withKeys = (world: World, keys: string) =>
-  createWorld({ env: { ...env, SECRETS_KEY: keys }, shareWith: world, seed: 3 });
+  createWorld({ env: { ...env, SECRETS_KEY: keys }, shareWith: world, seed: ++processes });
 
 /** The same browser, in front of another process. */
 function at(world: World, { cookie, newcomer }: Device): Device {
