@@ -83,6 +83,20 @@ export class BooksAudit {
       if (key[0] === "account") this.#accounts.delete(`${key[1]} ${key[2]}`);
     }
     this.#wallets.booked(entries, write);
+    const moved = entries.filter(({ entry }) => entry.kind === "transfer");
+    const sum = moved.reduce((total, { entry }) => total + fromDecimal(entry.delta), 0n);
+    const isPair = moved.length % 2 === 0 &&
+      moved.every(({ owner, entry }) =>
+        moved.some((other) =>
+          other.owner === entry.transfer?.wallet && other.entry.transfer?.wallet === owner &&
+          other.entry.id === entry.transfer.activityId
+        )
+      );
+    this.#must(
+      sum === 0n && isPair,
+      "what leaves a wallet arrives in the other",
+      () => JSON.stringify(moved),
+    );
     for (const { entry } of entries) {
       this.#must(written.has(entry.id), "an entry is written with its account", () => entry.id);
     }

@@ -11,13 +11,15 @@ import { RedeliveryAudit } from "./redelivery_audit.ts";
 import { TrimAudit } from "./trim_audit.ts";
 import type { Violations } from "./violations.ts";
 
-const entryEvents: Record<Entry["kind"], string> = {
+const entryEvents: Record<Entry["kind"], string | null> = {
   deposit: "balance.deposit.created",
   charge: "balance.charge.created",
   refund: "balance.refund.created",
   usage: "usage.charge.created",
   expired: "usage.charge.created",
   trial: "balance.trial.granted",
+  // It belongs to no project.
+  transfer: null,
 };
 
 /** A store error this long before an attempt may be the reason for its repetition, in ms. */
@@ -155,6 +157,7 @@ export class DeliveriesAudit {
   /** An entry's event is written with it, if there is a subscriber. */
   #told(owner: string, { id, kind, projectId }: Entry, events: Event[]): void {
     const type = entryEvents[kind];
+    if (type === null) return;
     if (this.#listenersTo(projectId ?? owner, type).length === 0) return;
     const told = events.some((event) => event.type === type && event.data.activityId === id);
     this.#must(told, "money emits its event in the same write", () => `${type} of ${id}`);

@@ -20,7 +20,7 @@ export const passkeyDefects: readonly Defect[] = [
   {
     name: "a person's passkeys are not listed",
     seams: writing((write) => lacks(write, "person_passkey")),
-    seedsMax: 20,
+    seedsMax: 100,
   },
   {
     name: "a passkey that its person removed still opens their wallet",
@@ -47,6 +47,6 @@ export const passkeyDefects: readonly Defect[] = [
   {
     name: "a registered passkey is not stored",
     seams: writing((write) => lacks(lacks(write, "passkey"), "person_passkey")),
-    seedsMax: 20,
+    seedsMax: 100,
   },
 ];

@@ -1,8 +1,10 @@
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import { z } from "zod";
-import { fromBase64Url } from "../../src/base/base64.ts";
 import { SoftPasskey } from "../support/passkey.ts";
 import type { Callers } from "./callers.ts";
+import { deviceKey } from "../../src/store/keys.ts";
+import { decodeDevice, hashOfCookie } from "../../src/wallets/device_rows.ts";
+import type { MemoryStore } from "./memory_store.ts";
 import type { PasskeysAudit } from "./passkeys_audit.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -22,6 +24,7 @@ interface Parts {
   timeline: Timeline;
   callers: Pick<Callers, "call" | "visit">;
   passkeys: PasskeysAudit;
+  store: MemoryStore;
 }
 
 const origin = "https://farebox.test";
@@ -37,12 +40,6 @@ const optionsSchema = z.object({
   excludeCredentials: z.array(named),
 });
 const challengeSchema = z.object({ challenge: z.string() });
-
-/** The owner of a cookie: a device that forgets its wallet may get another. */
-function personIn(cookie: string): string {
-  const payload = cookie.slice(cookie.indexOf("=") + 1).split(".")[0] ?? "";
-  return JSON.parse(new TextDecoder().decode(fromBase64Url(payload) ?? undefined))[0];
-}
 
 /** How people return to their wallets: from another device, or after they had left. */
 export class PasskeyUse {
@@ -141,7 +138,9 @@ export class PasskeyUse {
     const { timeline, callers, passkeys } = this.#parts;
     if (person.isAlone || !await this.#look(cookie)) return;
     person.isAlone = true;
-    const isOther = (lost: string) => lost !== cookie && personIn(lost) === personIn(cookie);
+    const owner = this.#personOf(cookie);
+    const isOther = (lost: string) =>
+      lost !== cookie && owner !== null && this.#personOf(lost) === owner;
     const lost = person.lost.filter(isOther);
     const form = { action: "sign-out-others" };
     const visits = [callers.visit("/wallet", { form, cookie })];
@@ -161,6 +160,12 @@ export class PasskeyUse {
       }
     }
     person.isAlone = false;
+  }
+
+  /** The owner of a cookie: a device that forgets its wallet may get another. */
+  #personOf(cookie: string): string | null {
+    const hash = hashOfCookie(cookie.slice(cookie.indexOf("=") + 1));
+    return decodeDevice(this.#parts.store.read(deviceKey(hash)).value)?.personId ?? null;
   }
 
   /** Long after they were requested. */

@@ -1,6 +1,7 @@
 import { formatAmount, toAmount } from "../../src/base/money.ts";
 import { type Authorization, decodeAuthorization } from "../../src/ledger/authorization.ts";
-import { authorizationKey } from "../../src/store/keys.ts";
+import { allConnectionsPrefix, authorizationKey } from "../../src/store/keys.ts";
+import { adminKey } from "../support/world.ts";
 import type { Callers, Project } from "./callers.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { PasskeysAudit } from "./passkeys_audit.ts";
@@ -71,11 +72,32 @@ export class People {
     }
     this.#deciding.set(user, (this.#deciding.get(user) ?? 0) + 1);
     const dice = timeline.between(0, 10);
-    if (dice < 3) await this.#change(project, user, { person, form: { action: "cap" } });
+    if (!this.#passkeys && timeline.chance(0.05)) await this.#join(project, user);
+    else if (dice < 3) await this.#change(project, user, { person, form: { action: "cap" } });
     else if (dice < 4) await this.#change(project, user, { person, form: { action: "revoke" } });
     else if (dice < 5) await this.disconnect(project, user);
     else await this.#allow(project, user, person);
     this.#deciding.set(user, (this.#deciding.get(user) ?? 0) - 1);
+  }
+
+  /**
+   * The operator joins the two wallets, while they are used: both owners confirm, some twice. From
+   * then on there is one.
+   */
+  async #join(project: Project, user: string): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const from = this.walletOf(project, user)?.personId;
+    const into = this.#parts.store.list({ prefix: allConnectionsPrefix, limit: 1_000 })
+      .map(({ key }) => String(key[1])).find((owner) => owner !== from);
+    if (from === undefined || into === undefined) return;
+    const path = `/v1/admin/wallets/${from}/join`;
+    await callers.call(path, { key: adminKey, body: { into } });
+    const form = { action: "join", from };
+    for (const { cookie } of [...this.#persons, ...this.#persons]) {
+      if (cookie === null || timeline.chance(0.2)) continue;
+      await callers.visit("/wallet", { form, cookie });
+      await timeline.pause(timeline.between(0, 500));
+    }
   }
 
   /** The project ends its user's authorization. */
@@ -96,7 +118,8 @@ export class People {
     if (typeof answer?.body.url !== "string") return;
     await timeline.pause(timeline.between(0, 2_000));
     const decision = person.cookie === null || timeline.chance(0.9) ? "approve" : "decline";
-    const form = { decision, cap: this.#cap() };
+    // Where another wallet has paid, they know, and go on with their own.
+    const form = { decision, cap: this.#cap(), wallet: "new" };
     const link = new URL(answer.body.url).pathname;
     // Some press twice, or give the link to someone else.
     const again = timeline.chance(0.3) ? timeline.pick(this.#persons) : null;

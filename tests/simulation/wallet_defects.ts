@@ -4,8 +4,19 @@ import {
   decodeAuthorization,
   encodeAuthorization,
 } from "../../src/ledger/authorization.ts";
+import { fromBytes } from "../../src/base/json.ts";
+import type { Entry } from "../../src/ledger/entry.ts";
+import type { Write } from "../../src/store/kv.ts";
 import type { Seams } from "./process.ts";
-import { accountTx, available, type Defect, is, reading, withoutChecks } from "./defect_seams.ts";
+import {
+  accountTx,
+  available,
+  type Defect,
+  is,
+  reading,
+  withoutChecks,
+  writing,
+} from "./defect_seams.ts";
 
 /** Changes every authorization that is read. */
 function readAs(wrong: Partial<Authorization>): Seams {
@@ -48,4 +59,32 @@ export const walletDefects: readonly Defect[] = [
     seams: withoutChecks(is("authorization")),
     seedsMax: 200,
   },
+  {
+    name: "what moves to another wallet also stays where it was",
+    seams: writing((write) => {
+      const left = transferred(write).find(({ entry }) => entry.delta.startsWith("-"));
+      if (!left) return write;
+      const stays = ({ key }: Write["sets"][number]) =>
+        (key[0] === "account" || key[0] === "entry") && key[1] === left.owner;
+      return { ...write, sets: write.sets.filter((set) => !stays(set)) };
+    }),
+    seedsMax: 100,
+  },
+  {
+    name: "money moves between wallets on accounts that may be stale",
+    seams: writing((write) => ({
+      ...write,
+      checks: write.checks.filter(({ key }) =>
+        transferred(write).length === 0 || key[0] !== "account"
+      ),
+    })),
+    seedsMax: 400,
+  },
 ];
+
+/** The entries of a write that move money between wallets. */
+function transferred({ sets }: Write): { owner: string; entry: Entry }[] {
+  return sets.filter(({ key }) => key[0] === "entry")
+    .map(({ key, value }) => ({ owner: String(key[1]), entry: fromBytes<Entry>(value) }))
+    .filter(({ entry }) => entry.kind === "transfer");
+}
