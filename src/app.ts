@@ -159,7 +159,8 @@ async function openServices(outside: Deps) {
   const projects = openProjects(deps, secrets);
   const { projectCache, auth, admin, commit, emit } = projects;
   const ledger = openLedger(deps, { projectCache, emit });
-  const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
+  const opened = await openLinks(deps, secrets);
+  const { links } = opened;
   const joins = createWalletJoins(deps, createTransfers(deps));
   const requestLog = createRequestLog(deps);
   const refusalReports = createRefusalReports(deps, emit, requestLog);
@@ -179,10 +180,7 @@ async function openServices(outside: Deps) {
     ...ledger,
     recorder: notingDeposits(takingBack(ledger.recorder, joins), conversion),
     joins,
-    emails: createWalletEmails(deps, deviceCookies),
-    links,
-    deviceCookies,
-    passkeys,
+    ...opened,
     authorizations: createAuthorizations(deps, commit),
     refusalReports,
     requestLog,
@@ -370,9 +368,11 @@ function openMetrics({ deps, running, holdSweep, dispatcher, removal }: Services
 }
 
 async function openLinks(deps: Deps, secrets: Secrets) {
+  const deviceCookies = await createDeviceCookies(deps, secrets);
   return {
     links: await createLinks({ deps, secrets }),
-    deviceCookies: await createDeviceCookies(deps, secrets),
+    deviceCookies,
+    emails: createWalletEmails(deps, deviceCookies),
     passkeys: createPasskeys(deps, await createSignedTokens(secrets, "passkey challenges")),
   };
 }

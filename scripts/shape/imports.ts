@@ -104,6 +104,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "pricing",
     "upstreams",
     "inference",
+    "wallets",
     "webhooks",
     "alerts",
   ],

@@ -18,6 +18,7 @@ import type { TargetHealth } from "../upstreams/target_health.ts";
 import type { Dispatcher } from "../webhooks/dispatcher.ts";
 import type { Redelivery } from "../webhooks/redelivery.ts";
 import type { Subscriptions } from "../webhooks/subscriptions.ts";
+import type { WalletJoins } from "../wallets/joins.ts";
 import type { ConsoleSessions } from "./session.ts";
 
 /** What the console depends on. */
@@ -43,5 +44,6 @@ export interface ConsoleDeps {
   catalogueRefresh: Pick<CatalogueRefresh, "diff" | "refresh" | "last">;
   targetHealth: Pick<TargetHealth, "view">;
   fleet: Pick<Fleet, "join">;
+  joins: Pick<WalletJoins, "ask" | "withdraw">;
   refusedKeys: Pick<RefusedKeys, "note">;
 }

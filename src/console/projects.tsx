@@ -118,14 +118,20 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
         />
       </>,
       {
-        actions: (
-          <>
-            <a class="button" href={at("/catalogue")}>Price catalogue</a>
-            <a class="button" href={at("/audit")}>Audit trail of the instance</a>
-            <a class="button primary" href={at("/projects/new")}>New project</a>
-          </>
-        ),
+        actions: <InstanceLinks at={at} />,
       },
     );
   });
+}
+
+/** The pages of the whole instance. */
+function InstanceLinks({ at }: { at(path: string): string }) {
+  return (
+    <>
+      <a class="button" href={at("/catalogue")}>Price catalogue</a>
+      <a class="button" href={at("/wallets")}>Wallets</a>
+      <a class="button" href={at("/audit")}>Audit trail of the instance</a>
+      <a class="button primary" href={at("/projects/new")}>New project</a>
+    </>
+  );
 }

@@ -32,6 +32,7 @@ import { signInRoutes } from "./sign_in.tsx";
 import { userPage } from "./user.tsx";
 import { userLimitPages } from "./user_limits.tsx";
 import { userPages } from "./users.tsx";
+import { walletPages } from "./wallets.tsx";
 import { webhookPage } from "./webhook.tsx";
 import { webhookActions } from "./webhook_actions.tsx";
 import { webhookPages } from "./webhooks.tsx";
@@ -79,6 +80,7 @@ function allPages(guard: ConsoleGuard, services: ConsoleDeps): Pages {
   const newProject = newProjectPages(guard, services);
   const catalogue = catalogueRefreshPages(guard, services);
   const audit = auditPages(guard, services);
+  const wallets = walletPages(guard, services);
   const requests = requestPages(guard, services);
   const activity = activityPages(guard, services);
   return {
@@ -98,6 +100,8 @@ function allPages(guard: ConsoleGuard, services: ConsoleDeps): Pages {
       POST: catalogue.receive,
       formBytesMax: catalogueFormBytesMax,
     },
+    "/console/wallets": { GET: wallets.show },
+    "/console/wallets/join": { GET: wallets.showJoin, POST: wallets.join },
     "/console/audit": { GET: audit.instanceList },
     "/console/audit.csv": { GET: audit.instanceCsv, download: "audit" },
     [project]: { GET: overviewPage(guard, services) },

@@ -21,13 +21,13 @@ export interface Transfer {
 /** Moves money between the wallets of one person. */
 export interface Transfers {
   /**
-   * Moves what no running call holds, by an entry in either wallet, in one write. Repeated, it moves
-   * what has come since. Returns what was moved. Throws 503 while others keep writing.
+   * Moves what no running call holds, by an entry in either wallet, in one write. Repeated, it
+   * moves what has come since. Returns what was moved. Throws 503 while others keep writing.
    */
   move(transfer: Transfer): Promise<Amount>;
   /**
-   * The same for money that has come into a wallet which is part of another one. What was moved back
-   * a moment ago is about to be taken there, and stays.
+   * The same for money that has come into a wallet which is part of another one. What was moved
+   * back a moment ago is about to be taken there, and stays.
    */
   forward(transfer: Transfer): Promise<Amount>;
 }

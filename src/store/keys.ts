@@ -323,8 +323,8 @@ export const expiryIndexedKey: Key = ["expiry_indexed"];
 
 /**
  * With which keys of `SECRETS_KEY` secrets may be encrypted, by fingerprint, and how far the
- * current walk over them has come. Written by each process at its start, and by each resealing. Kept
- * forever.
+ * current walk over them has come. Written by each process at its start, and by each resealing.
+ * Kept forever.
  */
 export const sealedWithKey: Key = ["sealed_with"];
 

@@ -1,5 +1,5 @@
-// Keys of wallets: who they belong to, and who may charge them. Their money has the keys of accounts.
-// See `keys.ts`.
+// Keys of wallets: who they belong to, and who may charge them. Their money is under the keys of
+// accounts. See `keys.ts`.
 import type { Key } from "./kv.ts";
 
 /**
@@ -40,8 +40,8 @@ export const personPasskeyKey = (personId: string, credentialId: string): Key =>
 ];
 /**
  * A device of a person, by the SHA-256 of its cookie: whose it is, and until when. Written with the
- * person's first decision there, by each sign-in, and once a day while it is in use; removed when it
- * forgets the wallet, or by the sweep 400 days after its last use.
+ * person's first decision there, by each sign-in, and once a day while it is in use; removed when
+ * it forgets the wallet, or by the sweep 400 days after its last use.
  */
 export const deviceKey = (hash: string): Key => [...devicesPrefix, hash];
 /** All devices. */

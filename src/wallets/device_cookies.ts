@@ -44,7 +44,7 @@ export interface DeviceCookies {
    * Signs out all other devices of the person whose device sent this. Null when it is no one's.
    */
   signOutOthers(request: Request): Promise<{ cookie: string } | null>;
-  /** Removes the device that sent the request; returns the cookies that make it forget its wallet. */
+  /** Removes the device that sent the request; returns the cookies that make it forget that. */
   forget(request: Request): Promise<readonly string[]>;
 }
 

@@ -3,7 +3,7 @@ import { deviceEpochKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { Device } from "./device_rows.ts";
 
-/** Which of a person's devices are signed in. Nothing is stored until others are first signed out. */
+/** Which of a person's devices are signed in. Nothing is stored before others are signed out. */
 export interface Epoch {
   /** The epoch of the devices that are signed in. */
   number: number;

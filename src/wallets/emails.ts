@@ -63,8 +63,8 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 const linkLifetimeMs = 30 * minuteMs;
 /**
- * E-mails a day to one inbox, for one wallet, and to addresses that are not confirmed. The two kinds
- * are counted apart: else the one would tell whether the other was sent.
+ * E-mails a day to one inbox, for one wallet, and to addresses that are not confirmed. The two
+ * kinds are counted apart: else the one would tell whether the other was sent.
  */
 const perInbox = 5;
 const perWallet = 5;

@@ -40,9 +40,9 @@ const devicesPerRead = 50;
 const connectionsPerRead = 100;
 
 /**
- * Moves everything that a wallet has to the one that it is part of: first who may open it, then what
- * it authorized, then its money. Each part is a write of its own and may be repeated; what calls
- * hold stays until they end. Entries and connections stay, for refunds and for erasures.
+ * Moves everything that a wallet has to the one that it is part of: first who may open it, then
+ * what it authorized, then its money. Each part is a write of its own and may be repeated; what
+ * calls hold stays until they end. Entries and connections stay, for refunds and for erasures.
  */
 export async function moveAll(deps: MoveDeps, transfers: Transfers, joined: Joined): Promise<void> {
   while (await moveDevices(deps, joined) > 0);
@@ -131,8 +131,9 @@ async function moveAuthorization(
 }
 
 /**
- * Returns the authorization with another payer. The connection stays, so that calls which the former
- * wallet still pays count toward the same day's cap; a payer who returns continues their own.
+ * Returns the authorization with another payer. The connection stays, so that calls which the
+ * former wallet still pays count toward the same day's cap; a payer who returns continues their
+ * own.
  */
 function paidBy(last: Authorization, into: string): Authorization {
   const own = last.former?.find(({ personId }) => personId === into);

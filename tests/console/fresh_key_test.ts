@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { connectionKey } from "../../src/store/keys.ts";
 import { storedRows } from "../support/books.ts";
 import {
   formFields,
@@ -31,10 +32,21 @@ const prices = JSON.stringify({
   prices: { openai: { "gpt-9": { input: "1", output: "4" } } },
 });
 
+/** Two wallets that nobody can open. */
+const wallets = ["per_01K9Z0C8Q4R7T2V5X8Z1B3D5F7", "per_01K9Z0C8Q4R7T2V5X8Z1B3D5F8"] as const;
+
 /** Every form that gives money or access, or says where people pay or data goes. */
 const asking: Readonly<Record<string, FilledIn>> = {
   "/console/projects/new": { operator: true, fields: { name: "Another" } },
   "/console/catalogue": { operator: true, fields: { file: prices }, inParts: true },
+  "/console/wallets/join": {
+    operator: true,
+    fields: {
+      ...{ from: wallets[0], into: wallets[1] },
+      "reasons.from": "It was on a lost device.",
+      "reasons.into": "It was on a lost device.",
+    },
+  },
   [`${project}/users/limits`]: { page: "users/limits?user=ada", fields: { spendPerDay: "9" } },
   [`${project}/deposit`]: { page: "deposit?user=ada", fields: { amount: "100000" } },
   [`${project}/refund`]: { page: "refund?user=ada&activityId=:activityId" },
@@ -94,6 +106,11 @@ async function preparedWorld(path: string): Promise<[World, fill: (path: string)
   if (path.endsWith("/enable")) {
     await world.call(`/v1/webhooks/subscriptions/${subscriptionId}`, { method: "DELETE" });
   }
+  const sets = wallets.map((id) => ({
+    key: connectionKey(id, world.projectId, "ada"),
+    value: new Uint8Array(),
+  }));
+  await world.deps.committer.commit({ checks: [], sets, deletes: [] });
   const values = { projectId: world.projectId, subscriptionId, deliveryId, keyId, activityId };
   return [
     world,

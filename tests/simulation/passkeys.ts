@@ -68,10 +68,12 @@ export class PasskeyUse {
     }
     const isEnough = passkeys.length >= passkeysMax || timeline.chance(0.75);
     if (passkeys.length === 0 || !isEnough) return await this.#add(person, others);
-    if (person.cookie !== null && timeline.chance(0.3)) {
-      await callers.visit("/wallet", { form: { action: "leave" }, cookie: person.cookie });
-    } else if (person.cookie !== null) person.lost.push(person.cookie);
+    const { cookie } = person;
+    // A device that forgets its wallet is removed: nothing else may be under way on it.
+    const leaves = cookie !== null && !person.isAlone && timeline.chance(0.3);
     person.cookie = person.newcomer = null;
+    if (leaves) await callers.visit("/wallet", { form: { action: "leave" }, cookie });
+    else if (cookie !== null) person.lost.push(cookie);
     for (let tries = 0; tries < triesMax && person.cookie === null; tries++) {
       if ((await this.#comeBack(person, timeline.pick(passkeys))) === "left") return;
       await timeline.pause(timeline.between(0, 2_000));
@@ -136,8 +138,9 @@ export class PasskeyUse {
    */
   async #signOut(person: Person, cookie: string): Promise<void> {
     const { timeline, callers, passkeys } = this.#parts;
-    if (person.isAlone || !await this.#look(cookie)) return;
+    if (person.isAlone) return;
     person.isAlone = true;
+    if (!await this.#look(cookie)) return void (person.isAlone = false);
     const owner = this.#personOf(cookie);
     const isOther = (lost: string) =>
       lost !== cookie && owner !== null && this.#personOf(lost) === owner;
