@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
-import type { BrowserContext, CDPSession, Page } from "playwright-core";
+import type { BrowserContext, CDPSession } from "playwright-core";
+import { addAuthenticator, freePort } from "../support/authenticator.ts";
 import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
-
-/** A free port: passkeys are bound to the service's own origin. */
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return (listener.addr as Deno.NetAddr).port;
-}
 
 async function sharedWorld(port: number): Promise<World> {
   const env = { BASE_URL: `http://localhost:${port}`, ADMIN_KEY: adminKey };
@@ -21,23 +16,6 @@ async function ask(world: World, user = "ada"): Promise<Body> {
   const messages = [{ role: "user", content: "Hello" }];
   const body = { model: "sandbox/echo", user, max_tokens: 100, messages };
   return (await world.json("/v1/chat/completions", { body })).body;
-}
-
-/** A virtual authenticator in the browser, as a phone has one. */
-async function addAuthenticator(page: Page): Promise<{ session: CDPSession; id: string }> {
-  const session = await page.context().newCDPSession(page);
-  await session.send("WebAuthn.enable");
-  const { authenticatorId: id } = await session.send("WebAuthn.addVirtualAuthenticator", {
-    options: {
-      protocol: "ctap2",
-      transport: "internal",
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  });
-  return { session, id };
 }
 
 /** Another device of the same person: no cookie, and the synchronized passkey. */
