@@ -140,12 +140,10 @@ export async function createApp(outside: Deps): Promise<App> {
   const { holdSweep, redelivery, forget, alerts, joins } = services;
   const load = { requests: 0, streams: () => running.streams };
   const routes = routeMap(openHandlers(services, load));
-  const { fetch, flush: flushLog } = mount(deps, routes, {
-    load,
-    notFound: createNotFound(deps.config),
-  });
-  const checkAtStripe = createCheckAtStripe(services);
-  const sweepers = [holdSweep, redelivery, forget, checkAtStripe, alerts, joins];
+  const notFound = createNotFound(deps.config);
+  const { fetch, flush: flushLog } = mount(deps, routes, { load, notFound });
+  const unasked = createCheckAtStripe(services);
+  const sweepers = [holdSweep, redelivery, forget, unasked, alerts, joins];
   const upkeep = createUpkeep(deps, services, sweepers);
   const flush = () => upkeep.flush().finally(flushLog);
   return { fetch, routes, running, admin, dispatcher, ...upkeep, flush };
@@ -197,7 +195,7 @@ async function openServices(outside: Deps) {
     alerts: createAlerts({ deps, subscriptions: webhooks.subscriptions, commit, confirmations }),
     ...openPricing(deps),
     holdSweep: createHoldSweep(deps, ledger.queue),
-    ...openFleet(deps, { ...ledger, ...webhooks, refusalReports }),
+    ...openFleet(deps, ledger.holds, { ...webhooks, refusalReports }),
     sessions: createSessions({ deps, auth, projectCache }),
     targetHealth: createTargetHealth(deps),
   };
@@ -247,7 +245,6 @@ function createUpkeep(
 ): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
   const { topUsers, refusalReports, catalogueRefresh, secrets, sealingMark } = services;
   const { projectCache, fleet, removal, holdSweep, refusedKeys } = services;
-  const { load: loadCatalogue } = catalogueRefresh;
   const flushCounters = () =>
     topUsers.flush().then(refusedKeys.flush).then(() => deps.committer.flush());
   const lease = createLease(deps, "sweep");
@@ -256,7 +253,7 @@ function createUpkeep(
     async sweep() {
       await flushCounters();
       await sealingMark.note();
-      await loadCatalogue();
+      await catalogueRefresh.load();
       try {
         if (await lease.take()) await sweepAll();
         else holdSweep.rest();
@@ -273,7 +270,7 @@ function createUpkeep(
       await fleet.leave();
       await lease.release();
     },
-    loadCatalogue,
+    loadCatalogue: catalogueRefresh.load,
     flush: () => refusalReports.flush().then(flushCounters),
   };
 }
@@ -281,11 +278,8 @@ function createUpkeep(
 /** Joins what the processes of a store count together, and what they divide among themselves. */
 function openFleet(
   deps: Deps,
-  { holds, dispatcher, refusalReports }: {
-    holds: Holds;
-    dispatcher: Dispatcher;
-    refusalReports: RefusalReports;
-  },
+  holds: Holds,
+  { dispatcher, refusalReports }: { dispatcher: Dispatcher; refusalReports: RefusalReports },
 ): { fleet: Fleet; running: RunningCalls; removal: Removal } {
   const fleet = createFleet(deps);
   const running = createRunningCalls(deps, holds);

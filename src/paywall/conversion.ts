@@ -1,4 +1,3 @@
-import type { MoneyRecorder } from "../ledger/record.ts";
 import { createHash } from "node:crypto";
 import { Bursts, projectBurst } from "../base/bursts.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
