@@ -10,7 +10,7 @@ import {
   restrictNewFiles,
 } from "./src/platform/database_files.ts";
 import { isNewDatabase, lockDatabase } from "./src/platform/database_lock.ts";
-import type { Deps } from "./src/deps.ts";
+import type { OutsideDeps } from "./src/deps.ts";
 import { readEnvFile, readUpstreamsFile } from "./src/platform/env_file.ts";
 import { beatEveryMs } from "./src/fleet/fleet.ts";
 import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
@@ -86,6 +86,7 @@ async function main(): Promise<void> {
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
+  await app.beat();
   const door = await orExit(() => open(app, deps));
   app.findUnpayable().then((projects) => reportUnpayable(deps, projects, { forPeople, say }))
     .catch((error) => deps.log("warn", "checkouts_not_looked_at", errorFields(error)));
@@ -155,7 +156,7 @@ function secureDatabase(kvPath: string): string[] {
   return restrictDatabase(kvPath);
 }
 
-function open(app: App, deps: Deps): HttpServer {
+function open(app: App, deps: OutsideDeps): HttpServer {
   const { config } = deps;
   try {
     return listenHttp(deps, app.fetch, (port) => printAddress(config, port));
@@ -178,13 +179,13 @@ function listenFault({ host, port }: Config, error: unknown): string {
 }
 
 /** A service on half of a database would take what is missing for new. */
-async function requireWhole({ kv }: Deps): Promise<void> {
+async function requireWhole({ kv }: OutsideDeps): Promise<void> {
   if ((await kv.get(copyKey)).value === null) return;
   throw new Error("KV_PATH has an unfinished copy of another store. Run 'farebox copy' to its end");
 }
 
 /** With a wrong key, links would be rejected and no delivery could be signed. */
-async function requireSecrets(app: App, { log }: Deps): Promise<void> {
+async function requireSecrets(app: App, { log }: OutsideDeps): Promise<void> {
   const { opened, unreadable } = await app.probeSecrets();
   if (unreadable.length === 0) return;
   if (opened > 0) return log("error", "secrets_unreadable", { of: unreadable.join(" ") });
@@ -230,7 +231,7 @@ function say(text: string): void {
 
 /** Runs a background task now, and again some time after each end. */
 function repeat(
-  { log, clock }: Deps,
+  { log, clock }: OutsideDeps,
   { everyMs, work }: { everyMs: number; work: () => Promise<void> },
 ): () => void {
   let cancel = () => {};
@@ -250,7 +251,7 @@ function repeat(
 }
 
 /** Stops accepting requests, lets calls finish, cuts and charges the rest, and closes the store. */
-async function stop(door: HttpServer, app: App, deps: Deps) {
+async function stop(door: HttpServer, app: App, deps: OutsideDeps) {
   const { clock, committer, config, kv, log } = deps;
   log("info", "stopping", { running: app.running.size });
   const closed = door.shutdown();

@@ -44,7 +44,6 @@ const outcome = await torture({
   seconds,
   seed,
   lifeMaxMs: 8_000,
-  patient: true,
   store: own?.url ?? named,
   crashStore: own?.crash,
   services,

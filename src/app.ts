@@ -16,17 +16,17 @@ import { sizesOf } from "./base/shared_budgets.ts";
 import { PlaceLimiter } from "./base/place_limiter.ts";
 import { MemoryBudget } from "./base/memory_budget.ts";
 import { errorFields } from "./base/errors.ts";
-import type { Deps } from "./deps.ts";
+import type { Deps, OutsideDeps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
 import { assetRoutes } from "./pages/assets.ts";
 import { homeRoutes } from "./home/routes.tsx";
 import { ownGuides } from "./guides/own_guides.ts";
 import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
-import { createRemovers, createSweep } from "./sweeps.ts";
+import { createRemovers } from "./sweeps.ts";
 import { createRemoval, type Removal } from "./store/removal.ts";
+import { createUpkeep, type Upkeep } from "./upkeep.ts";
 import { createFleet, type Fleet } from "./fleet/fleet.ts";
-import { createLease } from "./fleet/lease.ts";
 import { exportRoutes } from "./export/routes.ts";
 import { healthRoutes } from "./health.ts";
 import { createNotFound } from "./not_found.tsx";
@@ -85,6 +85,7 @@ import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createReportFailing } from "./webhooks/failing.ts";
 import { createGuard } from "./webhooks/guard.ts";
 import { createProbe, createReseal, type Probe } from "./webhooks/reseal.ts";
+import { createReclaim } from "./webhooks/reclaim.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createRevokeWithMade } from "./webhooks/revoke_made.ts";
@@ -102,7 +103,7 @@ import { createRefusedModels } from "./summaries/refused_models.ts";
 import { createTopUsers } from "./summaries/top_users.ts";
 
 /** The whole service, without a socket. */
-export interface App {
+export interface App extends Upkeep {
   /** `connection` is what `Deno.serve` passes about it. */
   fetch(request: Request, connection?: unknown): Response | Promise<Response>;
   /** Every route and its handlers. */
@@ -112,67 +113,63 @@ export interface App {
   admin: ProjectAdmin;
   /** The deliveries under way: polled regularly, and stopped last. */
   dispatcher: Dispatcher;
-  /**
-   * Cleans up after dead processes, as one for all of a store, and removes what has ended, each
-   * process its part; a bounded part at each call.
-   */
-  sweep(): Promise<void>;
-  /** Tells the other processes of this store what they count together, and hears it from them. */
-  beat(): Promise<void>;
-  /** Leaves the others: they take over at once. */
-  leave(): Promise<void>;
-  /** Loads refreshed list prices: before the first request, and then with each sweep. */
-  loadCatalogue(): Promise<void>;
   /** Finds active projects whose users cannot pay. */
   findUnpayable(): Promise<{ id: string; name: string }[]>;
   /** Checks whether stored secrets can be decrypted, by a sample. */
   probeSecrets(): Promise<Probe>;
   /** Records that secrets may be encrypted with this process's key, and what to do about others. */
   sealingMark: Pick<SealingMark, "note" | "warning">;
-  /** Writes increments that are only counted so far: the sweep does, and a clean stop. */
-  flush(): Promise<void>;
 }
 
 /** Connects the modules. */
-export async function createApp(outside: Deps): Promise<App> {
+export async function createApp(outside: OutsideDeps): Promise<App> {
   const services = await openServices(outside);
-  const { deps, running, admin, dispatcher } = services;
-  const { holdSweep, redelivery, forget, alerts, joins } = services;
+  const { deps, running, admin, dispatcher, sealingMark } = services;
+  const { holdSweep, reclaim, redelivery, forget, alerts, joins } = services;
   const load = { requests: 0, streams: () => running.streams };
   const routes = routeMap(openHandlers(services, load));
   const notFound = createNotFound(deps.config);
   const { fetch, flush: flushLog } = mount(deps, routes, { load, notFound });
   const unasked = createCheckAtStripe(services);
-  const sweepers = [holdSweep, redelivery, forget, unasked, alerts, joins];
+  const sweepers = [holdSweep, reclaim, redelivery, forget, unasked, alerts, joins];
   const upkeep = createUpkeep(deps, services, sweepers);
-  const flush = () => upkeep.flush().finally(flushLog);
-  return { fetch, routes, running, admin, dispatcher, ...upkeep, flush };
+  return {
+    fetch,
+    routes,
+    running,
+    admin,
+    dispatcher,
+    ...upkeep,
+    findUnpayable: () => findUnpayable(deps, services.projectCache),
+    probeSecrets: createProbe(deps.kv, services.secrets),
+    sealingMark,
+    flush: () => upkeep.flush().finally(flushLog),
+  };
 }
 
 /** What the modules offer each other. */
-async function openServices(outside: Deps) {
+async function openServices(outside: OutsideDeps) {
   const outboxNotifier = createOutboxNotifier(outside.committer);
-  const deps = { ...outside, committer: outboxNotifier.committer };
+  const fleet = createFleet(outside);
+  const { holders } = fleet;
+  const deps: Deps = { ...outside, committer: outboxNotifier.committer, holders };
   const secrets = await createSecrets(deps.config.secretsKeys, deps.randomBytes);
   const projects = openProjects(deps, secrets);
   const { projectCache, auth, admin, commit, emit } = projects;
   const ledger = openLedger(deps, { projectCache, emit });
   const opened = await openLinks(deps, secrets);
-  const { links } = opened;
   const joins = createWalletJoins(deps, createTransfers(deps));
   const requestLog = createRequestLog(deps);
   const refusalReports = createRefusalReports(deps, emit, requestLog);
   const refusedKeys = createRefusedKeys(deps);
-  const erasers = createErasers(deps, { projectCache, refusalReports, requestLog });
+  const erasers = createErasers(deps, { ...projects, ...ledger, refusalReports, requestLog });
   const conversion = createConversion(deps);
-  const sealingMark = createSealingMark(deps);
-  const webhooks = openWebhooks(deps, { ...projects, secrets, sealingMark });
+  const webhooks = openWebhooks(deps, { ...projects, secrets });
   outboxNotifier.listen(webhooks.dispatcher.wake);
   const confirmations = await createConfirmations({ deps, admin, projectCache, secrets });
   return {
     deps,
     secrets,
-    sealingMark,
     texts: createKeptTexts(deps.config.secretsKeys, deps.randomBytes),
     ...projects,
     ...ledger,
@@ -184,7 +181,7 @@ async function openServices(outside: Deps) {
     requestLog,
     conversion,
     forget: createForget(deps, { queue: ledger.queue, erasers }),
-    ...createOffers({ links, emit }),
+    ...createOffers({ ...opened, emit }),
     refusedKeys,
     adminGuard: createAdminGuard(deps.config, auth, refusedKeys),
     ...webhooks,
@@ -195,7 +192,8 @@ async function openServices(outside: Deps) {
     alerts: createAlerts({ deps, subscriptions: webhooks.subscriptions, commit, confirmations }),
     ...openPricing(deps),
     holdSweep: createHoldSweep(deps, ledger.queue),
-    ...openFleet(deps, ledger.holds, { ...webhooks, refusalReports }),
+    fleet,
+    ...joinFleet(deps, { fleet, ...ledger, ...webhooks, refusalReports }),
     sessions: createSessions({ deps, auth, projectCache }),
     targetHealth: createTargetHealth(deps),
   };
@@ -237,58 +235,23 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
   };
 }
 
-/** What a process does besides handling requests. */
-function createUpkeep(
-  deps: Deps,
-  services: Services,
-  sweepers: readonly { sweep(): Promise<void> }[],
-): Omit<App, "fetch" | "routes" | "running" | "admin" | "dispatcher"> {
-  const { topUsers, refusalReports, catalogueRefresh, secrets, sealingMark } = services;
-  const { projectCache, fleet, removal, holdSweep, refusedKeys } = services;
-  const flushCounters = () =>
-    topUsers.flush().then(refusedKeys.flush).then(() => deps.committer.flush());
-  const lease = createLease(deps, "sweep");
-  const sweepAll = createSweep(deps, sweepers);
-  return {
-    async sweep() {
-      await flushCounters();
-      await sealingMark.note();
-      await catalogueRefresh.load();
-      try {
-        if (await lease.take()) await sweepAll();
-        else holdSweep.rest();
-      } finally {
-        await removal.run();
-      }
-    },
-    findUnpayable: () => findUnpayable(deps, projectCache),
-    probeSecrets: createProbe(deps.kv, secrets),
-    sealingMark,
-    beat: fleet.beat,
-    async leave() {
-      removal.stop();
-      await fleet.leave();
-      await lease.release();
-    },
-    loadCatalogue: catalogueRefresh.load,
-    flush: () => refusalReports.flush().then(flushCounters),
-  };
-}
-
 /** Joins what the processes of a store count together, and what they divide among themselves. */
-function openFleet(
+function joinFleet(
   deps: Deps,
-  holds: Holds,
-  { dispatcher, refusalReports }: { dispatcher: Dispatcher; refusalReports: RefusalReports },
-): { fleet: Fleet; running: RunningCalls; removal: Removal } {
-  const fleet = createFleet(deps);
+  { fleet, holds, dispatcher, refusalReports }: {
+    fleet: Fleet;
+    holds: Holds;
+    dispatcher: Dispatcher;
+    refusalReports: RefusalReports;
+  },
+): { running: RunningCalls; removal: Removal } {
   const running = createRunningCalls(deps, holds);
   fleet.join(runningCallsPart, running.part);
   fleet.join("refusals", refusalReports.part);
   fleet.join("endpoints", dispatcher.part);
   const isBusy = () => running.size > 0;
   const removal = createRemoval(deps, { removers: createRemovers(deps), owns: fleet.owns, isBusy });
-  return { fleet, running, removal };
+  return { running, removal };
 }
 
 function openProjects(deps: Deps, secrets: Secrets) {
@@ -300,6 +263,7 @@ function openProjects(deps: Deps, secrets: Secrets) {
     admin: createProjectAdmin(deps, { projectCache, secrets }),
     commit,
     emit: createEmit(commit),
+    sealingMark: createSealingMark(deps),
   };
 }
 
@@ -310,7 +274,7 @@ function openLedger(
   const topUsers = createTopUsers(deps);
   const queue = createAccountQueue(deps, { projectCache, topUsers });
   const recorder = createMoneyRecorder(deps, queue, emit);
-  return { topUsers, queue, recorder, holds: createHolds(queue, deps.clock) };
+  return { topUsers, queue, recorder, holds: createHolds(deps, queue) };
 }
 
 function openPricing(deps: Deps) {
@@ -390,7 +354,9 @@ function openWebhooks(
   const subscriptions = createSubscriptions({ deps, admin, projectCache, secrets, guard });
   const dispatcher = createDispatcher({ deps, projectCache, guard, subscriptions, reportFailing });
   const redelivery = createRedelivery(deps, dispatcher);
+  const reclaim = createReclaim(deps, dispatcher.poll);
   return {
+    reclaim,
     subscriptions,
     dispatcher,
     redelivery,

@@ -1,5 +1,6 @@
 import type { Clock } from "./base/clock.ts";
 import type { FormatName } from "./base/endpoints.ts";
+import type { Holders } from "./base/holders.ts";
 import type { MakeId } from "./base/ids.ts";
 import type { Config } from "./config.ts";
 import type { Metrics } from "./metrics/metrics.ts";
@@ -176,4 +177,9 @@ export interface Deps {
   /** Null where tracing is off. */
   tracing: Tracing | null;
   process: ProcessFacts;
+  /** The processes that share the store, as those who hold something there. */
+  holders: Holders;
 }
+
+/** What the service is made from: everything but what it makes of that itself. */
+export type OutsideDeps = Omit<Deps, "holders">;

@@ -1,4 +1,5 @@
 import { createAlertEraser } from "./alerts/erase.ts";
+import type { AccountQueue } from "./ledger/account_queue.ts";
 import { createCallErasers } from "./inference/erase.ts";
 import { createResponseEraser } from "./inference/receive/idempotency.ts";
 import { createKeptErasers } from "./inference/kept/kept_responses.ts";
@@ -23,8 +24,9 @@ import { createWebhookErasers } from "./webhooks/erase.ts";
  */
 export function createErasers(
   deps: Deps,
-  { projectCache, refusalReports, requestLog }: {
+  { projectCache, queue, refusalReports, requestLog }: {
     projectCache: ProjectCache;
+    queue: AccountQueue;
     refusalReports: RefusalReports;
     requestLog: Pick<RequestLog, "flush">;
   },
@@ -38,7 +40,7 @@ export function createErasers(
       createResponseEraser(deps),
       ...createKeptErasers(deps),
       createCacheEraser(deps),
-      createConnectionEraser({ deps, projectCache }),
+      createConnectionEraser({ deps, projectCache, queue }),
       // What processes still count together is written before the log is searched.
       ...createCallErasers(deps, refusalReports),
       createRequestEraser(deps, requestLog),

@@ -6,12 +6,17 @@ import { type EndpointDocs, responseDocs } from "./base/endpoint_doc.ts";
 import { jsonResponse } from "./base/response.ts";
 import { serviceName, version } from "./base/version.ts";
 import type { Deps } from "./deps.ts";
+import type { Fleet } from "./fleet/fleet.ts";
 import type { SealingMark } from "./store/sealed_with.ts";
 import { readinessKey } from "./store/keys.ts";
 
 /** For monitoring: `/healthz` reports that the process runs, `/readyz` that it can work. */
 export function healthRoutes(
-  { deps, sealingMark }: { deps: Deps; sealingMark: Pick<SealingMark, "warning"> },
+  { deps, sealingMark, fleet }: {
+    deps: Deps;
+    sealingMark: Pick<SealingMark, "warning">;
+    fleet: Pick<Fleet, "warnings">;
+  },
 ): { healthz: Handler; readyz: Handler } {
   let proving: Promise<void> | null = null;
   return {
@@ -21,8 +26,9 @@ export function healthRoutes(
       proving ??= proveStore(deps).finally(() => (proving = null));
       await proving;
       const warning = await sealingMark.warning();
-      const warnings = warning === null ? {} : { warnings: [warning] };
-      return jsonResponse(200, { status: "ready", ...warnings }, requestId);
+      const found = warning === null ? fleet.warnings() : [warning, ...fleet.warnings()];
+      const more = found.length > 0 ? { warnings: found } : {};
+      return jsonResponse(200, { status: "ready", ...more }, requestId);
     },
   };
 }

@@ -124,7 +124,9 @@ export function createAlerts(services: AlertServices): Alerts {
     const to = confirmedEmails(project);
     const news = untold(state, clock.now());
     if (!sendMail || to.length === 0 || news.length === 0) return;
-    if (clock.now() < state.mail.nextAt) return;
+    const waitMs = state.mail.nextAt - clock.now();
+    // A longer time than possible means that a clock was set.
+    if (waitMs > 0 && waitMs <= Math.max(mailEveryMs, mailRetryMs.most)) return;
     let error: string | null = null;
     try {
       await sendMail(alertMail({ project, baseUrl, to }, news));

@@ -1,4 +1,5 @@
 import { inboxOf } from "../base/email.ts";
+import { isGoingOn } from "../base/lasting.ts";
 import { ApiError, badRequest, errorFields } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
@@ -91,7 +92,7 @@ export async function createConfirmations(
       const { value, version } = await kv.get(sentConfirmationsKey);
       const now = clock.now();
       const all = value ? fromBytes<Sent>(value).attempts : [];
-      const attempts = all.filter(({ at }) => now - at < dayMs);
+      const attempts = all.filter(({ at }) => isGoingOn(at, dayMs, now));
       requireFew(attempts, { projectId, inbox, now, pause });
       const counted = { attempts: [...attempts, { projectId, inbox, at: now }] };
       const write = {
@@ -189,7 +190,7 @@ function requireFew(
   { projectId, inbox, now, pause }: Omit<Attempt, "at"> & { now: number; pause: number },
 ): void {
   const own = attempts.filter((attempt) => attempt.inbox === inbox);
-  if (own.some(({ at }) => now - at < pause)) {
+  if (own.some(({ at }) => isGoingOn(at, pause, now))) {
     throw tooOften("The last e-mail to this address was sent less than a minute ago.");
   }
   if (own.length >= perAddress) {

@@ -12,7 +12,6 @@ export type IdKind =
   | "evt"
   | "sub"
   | "dly"
-  | "lease"
   | "form"
   | "job"
   | "areq"

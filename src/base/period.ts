@@ -1,15 +1,16 @@
-const dayMs = 24 * 60 * 60 * 1000;
+/** By how much the clocks of two processes differ at most, as far as it concerns periods. */
+const clocksDifferMs = 5 * 60 * 1000;
 const lengths = { day: "YYYY-MM-DD".length, month: "YYYY-MM".length };
 
 /**
  * Returns the day or the month (UTC) in which something counts at `now` (ms since 1970). `last` is
- * the period counted in last: if another process's clock has started the next one, that period
+ * the period counted in last: if another process's clock has just started the next one, that period
  * continues, since each starts only once. A period further in the future was counted by a wrong
- * clock and is ignored.
+ * clock.
  */
 export function periodAt(now: number, unit: "day" | "month", last: string): string {
   const of = (ms: number) => new Date(ms).toISOString().slice(0, lengths[unit]);
-  const next = of(now + dayMs);
+  const next = of(now + clocksDifferMs);
   return last === next ? next : of(now);
 }
 

@@ -1,3 +1,4 @@
+import { isGoingOn } from "../base/lasting.ts";
 import { toBase64Url } from "../base/base64.ts";
 import { createHash, createHmac } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
@@ -126,7 +127,7 @@ export function createSessions(
     if (!await stillHolds(request, holder, id)) return null;
     await touch(hash, stored);
     const projectId = holder.kind === "operator" ? null : holder.projectId;
-    const isConfirmed = now - confirmedAt < confirmedMs;
+    const isConfirmed = isGoingOn(confirmedAt, confirmedMs, now);
     return { hash, by: byOf(holder), projectId, isConfirmed, sealer: () => sealerOf(id) };
   }
 

@@ -19,6 +19,7 @@ import { type Period, readPeriod, usualPeriods } from "./period.ts";
 import { type ActivityLine, isRefundable, readKind, UserActivity } from "./user_activity.tsx";
 import { UserLimitsCard } from "./user_limits.tsx";
 import { addressOf } from "./user_link.tsx";
+import { holdsEndedBy } from "../ledger/hold_end.ts";
 
 const entriesPerPage = 25;
 const requestsShown = 5;
@@ -28,14 +29,14 @@ const requestRowsMax = 80;
 /** A user's balance, holds and activities. */
 export function userPage(
   guard: ConsoleGuard,
-  { deps: { kv, clock }, recorder, requestLog, links }: ConsoleDeps,
+  { deps, deps: { kv, clock }, recorder, requestLog, links }: ConsoleDeps,
 ): Handler {
   return guard.project(async (visit) => {
     const { project, incoming, page } = visit;
     const user = checkUserId(incoming.query("user"), "user");
     const cursor = incoming.query("cursor");
     const kind = readKind(incoming.query("kind"));
-    const detail = await readUser(kv, project, { user, now: clock.now() })
+    const detail = await readUser(kv, project, { user, hasEnded: holdsEndedBy(deps) })
       .catch((error) => orNew(error, project, user));
     const ref = await findLastAccount(kv, project, user);
     const { entries, nextCursor } = ref

@@ -11,6 +11,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { csvResponse } from "./csv.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { UserLink } from "./user_link.tsx";
+import { holdsEndedBy } from "../ledger/hold_end.ts";
 
 const section = "/users";
 const usersPerPage = 50;
@@ -28,13 +29,13 @@ export function userPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
   list: Handler;
   csv: Handler;
 } {
-  const { kv, clock } = deps;
+  const { kv } = deps;
 
   async function listById(visit: ProjectVisit, prefix: string): Promise<Response> {
     const { project, incoming, here } = visit;
     if (prefix !== "") checkUserId(prefix, "prefix");
     const cursor = incoming.query("cursor");
-    const userQuery = { limit: usersPerPage, cursor, prefix, now: clock.now() };
+    const userQuery = { limit: usersPerPage, cursor, prefix, hasEnded: holdsEndedBy(deps) };
     const { users, nextCursor } = await listUsers(kv, project, userQuery);
     const query = new URLSearchParams({ order: "id", ...(prefix === "" ? {} : { prefix }) });
     return page(visit, {
@@ -74,7 +75,7 @@ export function userPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
         limit: csvMax,
         cursor: undefined,
         prefix: "",
-        now: clock.now(),
+        hasEnded: holdsEndedBy(deps),
       });
       return csvResponse(usersAsCsv(users), "users", incoming.requestId);
     }),

@@ -19,6 +19,10 @@ const payer = walletUserId.nullable().meta({
   description: "The wallet that pays; null where none is known.",
 });
 const externalUserId = id("ada", "The user, as the caller names them.");
+const balanceVersion = z.int().min(1).meta({
+  example: 7,
+  description: "Rises with each change of this user's balance: the later of two has the higher.",
+});
 const activityId = id("act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7");
 const requestId = id("req_01K9Z0C8Q4R7T2V5X8Z1B3D5F7");
 const model = z.string().nullable().meta({
@@ -116,6 +120,7 @@ export const catalogue = {
     currency,
     source: text("api", "The payment source."),
     activityId,
+    balanceVersion,
   }),
   "balance.topup.link.created": data("A user started a checkout.", {
     walletUserId,
@@ -126,6 +131,7 @@ export const catalogue = {
     walletUserId,
     credits: amount("1"),
     activityId,
+    balanceVersion,
   }),
   "balance.charge.created": data("A charge was taken by `POST /v1/user/charge`.", {
     walletUserId,
@@ -133,6 +139,7 @@ export const catalogue = {
     activityId,
     amount: amount("0.75"),
     currency,
+    balanceVersion,
   }),
   "balance.charge.completed": data(
     "The same charge was settled, which is as soon as it is taken.",
@@ -140,6 +147,7 @@ export const catalogue = {
       walletUserId,
       activityId,
       settlementReference: activityId,
+      balanceVersion,
     },
   ),
   "balance.charge.failed": data("A charge was refused.", {
@@ -155,6 +163,7 @@ export const catalogue = {
     currency,
     activityId,
     refundedActivityId: id("act_01K9Z0C8Q4R7T2V5X8Z1B3D5F6"),
+    balanceVersion,
   }),
   "balance.depleted": data("A user's balance is too small for what was requested.", {
     walletUserId,
@@ -169,6 +178,7 @@ export const catalogue = {
     promptTokens: tokens(812),
     completionTokens: tokens(96),
     cost: amount("0.0003588"),
+    balanceVersion,
   }),
   "usage.charge.deferred": data("A streamed response began: it is charged at its end.", {
     deferredRequestId: requestId,

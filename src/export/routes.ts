@@ -15,6 +15,7 @@ import type { ExportKind } from "./kinds.ts";
 import { type ExportQuery, exportQuerySchema } from "./schema.ts";
 import { exportStream } from "./stream.ts";
 import { listEvents } from "../events/outbox.ts";
+import { holdsEndedBy } from "../ledger/hold_end.ts";
 
 interface ExportDeps {
   deps: Deps;
@@ -24,10 +25,10 @@ interface ExportDeps {
 
 /** `GET /v1/admin/projects/{id}/export`: all records of one kind, as JSON lines or CSV. */
 export function exportRoutes({ deps, adminGuard, projectCache }: ExportDeps) {
-  const { kv, clock, log } = deps;
+  const { kv, log } = deps;
   const listings: Record<ExportKind, (project: Project) => Listing> = {
     entries: (project) => listEntries(kv, project),
-    users: (project) => listAllUsers(kv, project, clock.now),
+    users: (project) => listAllUsers(kv, project, () => holdsEndedBy(deps)),
     events: ({ id }) => listEvents(kv, id),
     deliveries: ({ id }) => listDeliveries(kv, id),
     audit: ({ id }) => listActions(kv, id),

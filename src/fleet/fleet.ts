@@ -1,8 +1,13 @@
-import { errorFields } from "../base/errors.ts";
+import { withDeadline } from "../base/deadline.ts";
+import { errorFields, storeUnavailable } from "../base/errors.ts";
+import type { Holders } from "../base/holders.ts";
 import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
-import { processesPrefix, processKey } from "../store/keys.ts";
-import { emptyWrite, type Key, type Row } from "../store/kv.ts";
+import { processesPrefix } from "../store/keys.ts";
+import type { Row } from "../store/kv.ts";
+import { createClockWatch } from "./clock_watch.ts";
+import { createOwnRow } from "./own_row.ts";
+import { Peers } from "./peers.ts";
 
 /** One subject on which the processes of a store tell each other. */
 export interface FleetPart {
@@ -23,6 +28,15 @@ export interface Fleet {
   beat(): Promise<void>;
   /** Removes this process's row: the others stop counting it at once. */
   leave(): Promise<void>;
+  /** Who holds what in the store, and who of them is gone. */
+  readonly holders: Holders;
+  /**
+   * Calls `work` when a process is found to be gone, and when this one's clock was set. Of several
+   * processes that find one gone, the one with the lowest id does.
+   */
+  onUpset(work: () => Promise<void>): void;
+  /** What is wrong with the clocks of the processes, as sentences. */
+  warnings(): string[];
   /** How many processes are alive, with this one. */
   readonly size: number;
   /**
@@ -34,86 +48,98 @@ export interface Fleet {
 
 /** How often a process beats: what it tells is known to all within a second. */
 export const beatEveryMs = 500;
-/** A row that says the same is written again after this time, as a sign of life. */
-const lifeSignMs = 2_000;
-/** A process whose row has not changed for so long is taken for dead. */
-const deadAfterMs = 6_000;
-/** Its row is then removed. */
+/** A reading that hangs is given up, so that the next sign of life comes in time. */
+const hearDeadlineMs = 2_000;
+/** A process that was last known to the others longer ago is announced before it holds anything. */
+const announcedForMs = 4_000;
+/** When the row of a process that does not change is removed. */
 const removedAfterMs = 60_000;
 const processesMax = 200;
 const logEveryMs = 60_000;
 
-interface Other {
-  version: string | null;
-  /** When the row was first seen at this version, by a clock that no one sets. */
-  seenAt: number;
-}
-
 /** Creates the fleet as one process sees it. */
 export function createFleet(
-  { kv, clock, id, log }: Pick<Deps, "kv" | "clock" | "id" | "log">,
+  deps: Pick<Deps, "kv" | "clock" | "id" | "log">,
 ): Fleet {
+  const { kv, clock, log } = deps;
   const parts = new Map<string, FleetPart>();
-  const own = processKey(id("prc"));
-  let others = new Map<string, Other>();
-  /** The names of the processes that are alive, in order: the same for all of them. */
-  let alive = [nameOf(own)];
-  let said = "";
-  let saidAt = -Infinity;
+  const own = createOwnRow(deps, () => sayAll(parts));
+  const peers = new Peers(2 * beatEveryMs);
+  const clocks = createClockWatch(deps, peers);
+  /** The ids of the processes that are alive, in order: the same for all of them. */
+  let alive = [own.id];
+  let readings = 0;
   let loggedAt = -Infinity;
   let hasLeft = false;
-
-  async function tell(): Promise<void> {
-    const told: JsonObject = {};
-    for (const [name, part] of parts) {
-      const value = await part.say();
-      if (value !== null) told[name] = value;
-    }
-    const text = JSON.stringify(told);
-    const now = clock.elapsed();
-    if (hasLeft || text === said && now - saidAt < lifeSignMs) return;
-    // A number that changes, so that the row gets a new version also where nothing else does.
-    const value = toBytes({ ...told, at: clock.now() });
-    await kv.atomic({ ...emptyWrite(), sets: [{ key: own, value }] });
-    said = text;
-    saidAt = now;
-  }
+  let whenUpset = () => Promise.resolve();
 
   async function hear(): Promise<void> {
-    const now = clock.elapsed();
-    const rows = (await kv.list({ prefix: processesPrefix, limit: processesMax }))
-      .filter(({ key }) => key[1] !== own[1]);
-    others = new Map(rows.map((row) => [nameOf(row.key), noted(row, now)]));
-    const isAlive = (row: Row) => now - (others.get(nameOf(row.key))?.seenAt ?? now) < deadAfterMs;
-    const living = rows.filter(isAlive).map((row) => [nameOf(row.key), readRow(row)] as const);
-    alive = [nameOf(own), ...living.map(([name]) => name)].sort();
+    const reading = ++readings;
+    const take = peers.beginReading();
+    const { elapsed, now } = { elapsed: clock.elapsed(), now: clock.now() };
+    const all = await kv.list({ prefix: processesPrefix, limit: processesMax });
+    // A reading that hung is older than what is known by now.
+    if (reading !== readings) return;
+    const rows = all.filter((row) => !own.isOwn(idOf(row)))
+      .map((row) => ({ ...row, id: idOf(row), told: readRow(row) }));
+    const isNews = take({
+      rows: rows.map(({ id, version, told: { at } }) => ({
+        id,
+        version,
+        at: typeof at === "number" ? at : null,
+      })),
+      isWhole: all.length < processesMax,
+      elapsed,
+      now,
+    });
+    const living = rows.filter(({ id }) => peers.isAlive(id, elapsed));
+    alive = [own.id, ...living.map(({ id }) => id)].sort();
     for (const [name, part] of parts) {
-      const told = living.map(([process, row]) => [process, row[name] ?? null] as const);
+      const told = living.map(({ id, told }) => [id, told[name] ?? null] as const);
       part.hear(new Map(told.filter(([, value]) => value !== null)));
     }
-    await removeDead(rows, now);
+    if (isNews && living.every(({ id }) => own.id < id)) upset();
+    await removeDead(rows, elapsed);
   }
 
-  function noted(row: Row, now: number): Other {
-    const known = others.get(nameOf(row.key));
-    return known?.version === row.version ? known : { version: row.version, seenAt: now };
+  /** Not awaited: a sign of life must not wait for it. */
+  function upset(): void {
+    whenUpset().catch((error) => log("error", "taking_over_failed", errorFields(error)));
   }
 
-  async function removeDead(rows: readonly Row[], now: number): Promise<void> {
-    for (const row of rows) {
-      if (now - (others.get(nameOf(row.key))?.seenAt ?? now) < removedAfterMs) continue;
-      const { key, version } = row;
+  async function removeDead(rows: readonly (Row & { id: string })[], now: number): Promise<void> {
+    for (const { id, key, version } of rows) {
+      if (peers.silentMs(id, now) < removedAfterMs) continue;
       await kv.atomic({ checks: [{ key, version }], sets: [], deletes: [key] });
     }
   }
 
+  function hearInTime(): Promise<void> {
+    const late = () => storeUnavailable(`processes were not read within ${hearDeadlineMs} ms`);
+    return withDeadline(clock, hear(), { ms: hearDeadlineMs, late });
+  }
+
+  const holders: Holders = {
+    get own() {
+      return own.id;
+    },
+    isGone: (holder) => !own.isOwn(holder) && (!kv.limits.isShared || peers.isGone(holder)),
+    aheadMs: (holder) => peers.aheadMs(holder),
+    announce: () =>
+      !kv.limits.isShared || hasLeft || own.knownForMs() < announcedForMs ? null : own.write(),
+  };
+
   return {
+    holders,
+    onUpset: (work) => void (whenUpset = work),
+    warnings: () => clocks.warnings(),
     join: (name, part) => void parts.set(name, part),
     async beat() {
+      if (clocks.look()) upset();
       if (!kv.limits.isShared || hasLeft) return;
       try {
-        await tell();
-        await hear();
+        await own.writeUnlessSame();
+        await hearInTime();
       } catch (error) {
         const now = clock.elapsed();
         if (now - loggedAt < logEveryMs) return;
@@ -123,17 +149,25 @@ export function createFleet(
     },
     async leave() {
       hasLeft = true;
-      if (said === "") return;
-      await kv.atomic({ ...emptyWrite(), deletes: [own] }).catch(() => {});
+      await own.remove();
     },
     get size() {
       return alive.length;
     },
-    owns: (part) => alive[part % alive.length] === nameOf(own),
+    owns: (part) => alive[part % alive.length] === own.id,
   };
 }
 
-const nameOf = (key: Key) => String(key[1]);
+async function sayAll(parts: ReadonlyMap<string, FleetPart>): Promise<JsonObject> {
+  const told: JsonObject = {};
+  for (const [name, part] of parts) {
+    const value = await part.say();
+    if (value !== null) told[name] = value;
+  }
+  return told;
+}
+
+const idOf = ({ key }: Row) => String(key[1]);
 
 /** Returns what a process's row tells on a subject; null for nothing. */
 export function readTold(row: Row, subject: string): Json {

@@ -6,7 +6,7 @@ import { emptyWrite } from "../store/kv.ts";
 /** Work that one process of a store does for all of them. */
 export interface Lease {
   /**
-   * Whether this process has the work now: it had it before, or nobody else renewed it in time.
+   * Whether this process has the work now: it had it before, or nobody else who lives renewed it.
    * Two may believe so for a moment, where their clocks differ by more than half a lease.
    */
   take(): Promise<boolean>;
@@ -25,11 +25,11 @@ const leaseMs = 30_000;
 
 /** Creates a lease by name; in a store of this process alone it always has it. */
 export function createLease(
-  { kv, clock, id }: Pick<Deps, "kv" | "clock" | "id">,
+  { kv, clock, holders }: Pick<Deps, "kv" | "clock" | "holders">,
   name: string,
 ): Lease {
   const key = leaseKey(name);
-  const holder = id("prc");
+  const holder = holders.own;
   let held = false;
 
   return {
@@ -38,7 +38,8 @@ export function createLease(
       const row = await kv.get(key);
       const known = row.value ? fromBytes<Held>(row.value) : null;
       const now = clock.now();
-      held = known?.holder === holder || !known || isOver(known, now);
+      held = known?.holder === holder || !known || isOver(known, now) ||
+        holders.isGone(known.holder);
       if (!held) return false;
       const value = toBytes({ holder, until: now + leaseMs } satisfies Held);
       const write = { ...emptyWrite(), checks: [{ key, version: row.version }] };

@@ -9,7 +9,7 @@ import {
 } from "./period_spend.ts";
 import { type BudgetHold, holdsNothing } from "./tx_budgets.ts";
 
-/** Money set aside for one running call. It no longer counts from `expiresAt` on. */
+/** Money set aside for one running call: see `holdsEndedBy` for when it no longer counts. */
 export interface Hold {
   /** The id of the request that holds the money. */
   id: string;
@@ -22,6 +22,8 @@ export interface Hold {
   connectionId: string | null;
   /** The budgets that it counts toward: most often none. */
   budgets: readonly BudgetHold[];
+  /** The process that runs the call; null where 0.9.0 placed it. */
+  holder: string | null;
 }
 
 /** What a user has used of a project's rate limits. Stored only where there are limits. */
@@ -91,6 +93,7 @@ type StoredHold = [
   used: string,
   connectionId?: string | null,
   budgets?: [name: string, amount: string][],
+  holder?: string,
 ];
 
 interface StoredAccount {
@@ -159,14 +162,25 @@ export function encodeAccount(account: Account): Uint8Array {
   return toBytes(stored);
 }
 
-function encodeHold({ id, amount, expiresAt, used, connectionId, budgets }: Hold): StoredHold {
-  const hold: StoredHold = [id, amount.toString(), expiresAt, used.toString()];
-  if (connectionId !== null || budgets.length > 0) hold.push(connectionId);
-  if (budgets.length > 0) hold.push(budgets.map(([name, held]) => [name, held.toString()]));
+function encodeHold(
+  { id, amount, expiresAt, used, connectionId, budgets, holder }: Hold,
+): StoredHold {
+  const held = budgets.map(([name, held]): [string, string] => [name, held.toString()]);
+  const hold: StoredHold = [
+    id,
+    amount.toString(),
+    expiresAt,
+    used.toString(),
+    connectionId,
+    held,
+  ];
+  if (holder !== null) hold.push(holder);
   return hold;
 }
 
-function decodeHold([id, amount, expiresAt, used, connectionId, budgets]: StoredHold): Hold {
+function decodeHold(
+  [id, amount, expiresAt, used, connectionId, budgets, holder]: StoredHold,
+): Hold {
   return {
     id,
     amount: toAmount(BigInt(amount)),
@@ -174,6 +188,7 @@ function decodeHold([id, amount, expiresAt, used, connectionId, budgets]: Stored
     used: toAmount(BigInt(used)),
     connectionId: connectionId ?? null,
     budgets: budgets?.map(([name, held]) => [name, toAmount(BigInt(held))]) ?? holdsNothing,
+    holder: holder ?? null,
   };
 }
 
@@ -219,11 +234,6 @@ export function requireNotClosed({ closed }: Account): void {
     type: "permission_error",
     code: "user_being_forgotten",
   });
-}
-
-/** Whether a hold has expired and no longer counts. */
-export function isExpired({ expiresAt }: Pick<Hold, "expiresAt">, now: number): boolean {
-  return expiresAt <= now;
 }
 
 /** Returns what can be spent now: the balance less what is held. */

@@ -18,6 +18,7 @@ import {
 } from "./account.ts";
 import { createAccountCache } from "./account_cache.ts";
 import { AccountTx } from "./account_tx.ts";
+import { holdsEndedBy } from "./hold_end.ts";
 import { createSeenKeys } from "./seen_keys.ts";
 
 /** The only way that money moves: operations on one account, one after the other. */
@@ -50,7 +51,10 @@ const writeMarginChecks = 4;
  * applied again. Processes that write one account take turns.
  */
 export function createAccountQueue(
-  deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "randomBytes" | "metrics">,
+  deps: Pick<
+    Deps,
+    "kv" | "committer" | "clock" | "id" | "randomBytes" | "metrics" | "holders"
+  >,
   services: { projectCache: ProjectCache; topUsers: Pick<TopUsers, "observe"> },
 ): AccountQueue {
   const lanes = new Map<string, Lane>();
@@ -163,7 +167,8 @@ export function createAccountQueue(
     if (loading) await loading;
     // Another process may have ended a hold that counts toward a budget.
     const isSure = budgets.length === 0 || !deps.kv.limits.isShared || attempt > 0;
-    const { id, clock } = deps;
+    const { id, clock, holders } = deps;
+    const now = clock.now();
     const isNew = version === null && !batch.every(({ operation }) => operation.existingHoldOnly);
     const tx = new AccountTx({
       ref,
@@ -173,7 +178,9 @@ export function createAccountQueue(
       snapshot,
       rows,
       budgets: deps.committer.budgets,
-      now: clock.now(),
+      now,
+      hasEnded: holdsEndedBy(deps, now),
+      holder: holders.own,
       id,
     });
     return { tx, fresh: !known && isSure, unread, version };

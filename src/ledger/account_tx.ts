@@ -16,7 +16,6 @@ import {
   availableIn,
   encodeAccount,
   type Hold,
-  isExpired,
 } from "./account.ts";
 import {
   activityIdOfRequest,
@@ -30,6 +29,7 @@ import { SpendLimits } from "./spend_limits.ts";
 import { budgetNames, TxBudgets } from "./tx_budgets.ts";
 import { TxRows } from "./tx_rows.ts";
 import type { Budget, Budgets } from "../store/budgets.ts";
+import type { HasEnded } from "./hold_end.ts";
 import { holdIndexKey } from "./store.ts";
 import { countEntryHourly, countNewUserHourly } from "../summaries/hourly_counters.ts";
 
@@ -42,6 +42,9 @@ interface AccountTxOptions {
   rows: readonly Row[];
   budgets: Pick<Budgets, "use">;
   now: number;
+  hasEnded: HasEnded;
+  /** This process. */
+  holder: string;
   id: MakeId;
 }
 
@@ -59,8 +62,9 @@ export interface DebitOptions {
 }
 
 /**
- * One account while operations are applied to it, before anything is written. Expired holds are
- * ended first; a large number of them takes several writes. Discarded when the commit fails.
+ * One account while operations are applied to it, before anything is written. Holds that have
+ * ended are removed first; a large number of them takes several writes. Discarded when the commit
+ * fails.
  */
 export class AccountTx {
   readonly snapshot: ProjectSnapshot;
@@ -87,7 +91,7 @@ export class AccountTx {
     const limits = userLimitsOf(project, user);
     this.spending = new SpendLimits({ wallet, row, account, limits, now });
     this.budgets = new TxBudgets(options.budgets, projectId);
-    this.#endExpiredHolds();
+    this.#removeEndedHolds();
     if (options.isNew && !wallet) this.#grantTrial();
   }
 
@@ -101,9 +105,14 @@ export class AccountTx {
     return isLarge(this.#write);
   }
 
-  /** Whether expired holds remain for a later write to end. */
-  get hasExpired(): boolean {
-    return this.ownHolds.some((hold) => isExpired(hold, this.now));
+  /** Whether a hold has ended, and its call is over. */
+  get hasEnded(): HasEnded {
+    return this.#options.hasEnded;
+  }
+
+  /** Whether holds that have ended remain for a later write to remove. */
+  get hasEndedHolds(): boolean {
+    return this.ownHolds.some(this.hasEnded);
   }
 
   /** What can be spent now; of a wallet, as much as its owner allows for today. */
@@ -167,12 +176,12 @@ export class AccountTx {
     this.#rows.remove(key);
   }
 
-  /** Emits events in the same write. */
   /** Counts something, if and only if the rest is written. */
   count(...increments: Increment[]): void {
     if (increments.length > 0) (this.#write.additions ??= []).push(...increments);
   }
 
+  /** Emits events in the same write. */
   emit(...events: NewEvent[]): void {
     const { id, snapshot } = this.#options;
     appendEvents(this.#write, snapshot.project, { events, now: this.now, id });
@@ -208,15 +217,16 @@ export class AccountTx {
 
   /** Adds a hold. The caller has checked that the amount is available, also in the budgets. */
   addHold(
-    hold: Omit<Hold, "connectionId" | "budgets">,
+    hold: Omit<Hold, "connectionId" | "budgets" | "holder">,
     budgets: readonly Budget[],
   ): void {
-    const { ref } = this.#options;
+    const { ref, holder } = this.#options;
     this.#changed = true;
     this.account.holds.push({
       ...hold,
       connectionId: ref.wallet?.connectionId ?? null,
       budgets: this.budgets.hold(budgets, hold.amount),
+      holder,
     });
     this.account.held = toAmount(this.account.held + hold.amount);
     // A wallet is listed once for each connection, and the account does not track that.
@@ -231,7 +241,7 @@ export class AccountTx {
     this.remove(holdIndexKey(this.#options.ref));
   }
 
-  /** Removes and returns a hold; null when it has expired or was settled. */
+  /** Removes and returns a hold; null when it has ended or was settled. */
   takeHold(id: string): Hold | null {
     const at = this.#findHold(id);
     const hold = this.account.holds[at];
@@ -253,9 +263,9 @@ export class AccountTx {
     return true;
   }
 
-  /** The position of a hold that has not expired; -1 where there is none. */
+  /** The position of a hold that has not ended; -1 where there is none. */
   #findHold(id: string): number {
-    return this.account.holds.findIndex((hold) => hold.id === id && !isExpired(hold, this.now));
+    return this.account.holds.findIndex((hold) => hold.id === id && !this.hasEnded(hold));
   }
 
   /** Returns everything as one write, valid only for the versions that were read. */
@@ -297,7 +307,9 @@ export class AccountTx {
     });
     const movement = { projectId: ref.projectId, delta, shortfall, spending: this.spending };
     (this.#write.additions ??= []).push(...countEntry(whole, movement));
-    this.emit(...entryEvents(whole, { ref, project: this.snapshot.project }, origin));
+    const balanceVersion = this.spending.countMove(account.seq);
+    const about = { ref, project: this.snapshot.project, balanceVersion };
+    this.emit(...entryEvents(whole, about, origin));
     return whole;
   }
 
@@ -332,8 +344,8 @@ export class AccountTx {
   }
 
   /** Holds of other connections are left to the sweep, which ends them for their own project. */
-  #endExpiredHolds(): void {
-    for (const hold of takeExpired(this.account, this.ownHolds, this.now)) {
+  #removeEndedHolds(): void {
+    for (const hold of takeEnded(this.account, this.ownHolds, this.hasEnded)) {
       const { id, used, amount: unlimited } = hold;
       this.budgets.release(hold.budgets);
       const budgets = budgetNames(hold.budgets);
@@ -366,20 +378,20 @@ function countEntry(entry: Entry, movement: Movement): Increment[] {
 }
 
 /**
- * Expired holds that one write ends. With their events for 100 subscriptions that is some 400 KiB.
+ * Ended holds that one write removes. With their events for 100 subscriptions that is some 400 KiB.
  */
-const expiredPerWriteMax = 24;
+const endedPerWriteMax = 24;
 
 /**
- * Removes expired holds from an account and returns those that this write is to end, out of the
- * `own` ones. All are removed at once, since what one held may pay for another. For those left to
- * later writes, only what will be charged stays held: their last recorded use.
+ * Removes holds that have ended from an account and returns those that this write is to charge, out
+ * of the `own` ones. All are removed at once, since what one held may pay for another. For those
+ * left to later writes, only what will be charged stays held: their last recorded use.
  */
-export function takeExpired(account: Account, own: readonly Hold[], now: number): Hold[] {
-  if (!account.holds.some((hold) => isExpired(hold, now))) return [];
-  const ending = own.filter((hold) => isExpired(hold, now)).slice(0, expiredPerWriteMax);
+export function takeEnded(account: Account, own: readonly Hold[], hasEnded: HasEnded): Hold[] {
+  if (!account.holds.some(hasEnded)) return [];
+  const ending = own.filter(hasEnded).slice(0, endedPerWriteMax);
   account.holds = account.holds.filter((hold) => !ending.includes(hold)).map((hold) =>
-    isExpired(hold, now) ? { ...hold, amount: least(hold.amount, hold.used) } : hold
+    hasEnded(hold) ? { ...hold, amount: least(hold.amount, hold.used) } : hold
   );
   account.held = account.holds.reduce<Amount>((sum, { amount }) => toAmount(sum + amount), zero);
   return ending;

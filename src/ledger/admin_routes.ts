@@ -20,6 +20,7 @@ import {
 import type { Forget } from "./forget.ts";
 import { forgetBodySchema } from "./schema.ts";
 import { listUsers, readUser } from "./users.ts";
+import { holdsEndedBy } from "./hold_end.ts";
 
 interface AdminDeps extends LedgerDeps {
   adminGuard: AdminGuard;
@@ -32,7 +33,7 @@ const trigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "
 
 /** The operator's endpoints for a project's users. They need `ADMIN_KEY`. */
 export function ledgerAdminRoutes(services: AdminDeps) {
-  const { adminGuard, projectCache, forget, deps: { kv, clock } } = services;
+  const { adminGuard, projectCache, forget, deps, deps: { kv } } = services;
   const projectOf = async (incoming: Incoming): Promise<Project> =>
     (await projectCache.refresh(checkId(incoming.param("projectId"), "project"))).project;
   const answer = (value: unknown, { requestId }: Incoming, status = 200) =>
@@ -61,18 +62,23 @@ export function ledgerAdminRoutes(services: AdminDeps) {
       const limit = readLimit(incoming.query("limit"));
       const prefix = incoming.query("prefix") ?? "";
       if (prefix !== "") checkUserId(prefix, "prefix");
-      const page = { limit, prefix, cursor: incoming.query("cursor"), now: clock.now() };
+      const page = {
+        limit,
+        prefix,
+        cursor: incoming.query("cursor"),
+        hasEnded: holdsEndedBy(deps),
+      };
       return answer(await listUsers(kv, project, page), incoming);
     }),
     getUser: adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
-      const query = { user: userOf(incoming), now: clock.now() };
+      const query = { user: userOf(incoming), hasEnded: holdsEndedBy(deps) };
       return answer({ user: await readUser(kv, project, query) }, incoming);
     }),
     activities: adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
       const user = userOf(incoming);
-      await readUser(kv, project, { user, now: clock.now() });
+      await readUser(kv, project, { user, hasEnded: holdsEndedBy(deps) });
       return await respondActivities(services, { project, user, incoming });
     }),
     forget: adminGuard(async (incoming) => {

@@ -1,7 +1,8 @@
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount } from "../base/money.ts";
 import { periodAt } from "../base/period.ts";
 import type { Project } from "../projects/schema.ts";
+import { countedIn, type EarlierCount, leftBehind } from "./earlier_counts.ts";
 import type { StoredPeriodSpend } from "./period_spend.ts";
 import { authorizationKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
@@ -20,6 +21,8 @@ export interface FormerPayer extends Payer {
   /** Absent in rows of old versions. */
   day?: string;
   spent?: string;
+  /** What they were charged on other days; absent where nothing is known. */
+  earlier?: readonly EarlierCount[];
 }
 
 /** What a person allows one user of one project to spend from their wallet. */
@@ -30,6 +33,8 @@ export interface Authorization extends Payer {
   /** The day of the last charge, `YYYY-MM-DD`, and what was charged on it. */
   day: string;
   spent: string;
+  /** What was charged on other days, which may come back; absent where nothing is known. */
+  earlier?: readonly EarlierCount[];
   /** When the person last decided, in ms. Links created before then have expired. */
   decidedAt: number;
   /** The authorization request that was decided; null when there was none. */
@@ -40,6 +45,8 @@ export interface Authorization extends Payer {
   counters?: RateCounters;
   /** The user's use of this month; absent before the first charge. */
   use?: StoredPeriodSpend;
+  /** The last number of a change of the user's balance; absent before the first, and in 0.9.0. */
+  moves?: number;
 }
 
 /** Decodes an authorization's row. */
@@ -104,8 +111,8 @@ const formerMax = 20;
 /** Returns the list of former payers for when `personId` becomes the payer. */
 export function formerPayers(last: Authorization | null, personId: string): readonly FormerPayer[] {
   if (last === null) return [];
-  const { former = [], connectionId, day, spent } = last;
-  return [{ personId: last.personId, connectionId, day, spent }, ...former]
+  const { former = [], connectionId } = last;
+  return [{ personId: last.personId, connectionId, ...chargesOf(last) }, ...former]
     .filter((one) => one.personId !== "" && one.personId !== personId)
     .slice(0, formerMax);
 }
@@ -125,13 +132,29 @@ async function resolveAccount(
   return { projectId, user, wallet: { personId, currency, connectionId } };
 }
 
+/** What a payer was charged, by day. */
+export function chargesOf(
+  { day, spent, earlier }: FormerPayer,
+): Pick<FormerPayer, "day" | "spent" | "earlier"> {
+  return { ...(day === undefined ? {} : { day, spent }), ...(earlier ? { earlier } : {}) };
+}
+
+/** Returns what a payer was charged on the day of `now`, as a decimal string. */
+export function chargedToday(
+  { day = "", spent = "0", earlier = [] }: FormerPayer,
+  now: number,
+): string {
+  const today = periodAt(now, "day", day);
+  return today === day ? spent : countedIn(today, earlier)?.[1] ?? "0";
+}
+
 /** Returns what may still be spent today, less what is held. */
 export function allowanceLeft(
-  { dailyCap, day, spent }: Authorization,
+  authorization: Authorization,
   { held, now }: { held: Amount; now: number },
 ): Amount {
-  const cap = fromDecimal(dailyCap);
-  const today = day === periodAt(now, "day", day) ? fromDecimal(spent) : zero;
+  const cap = fromDecimal(authorization.dailyCap);
+  const today = fromDecimal(chargedToday(authorization, now));
   return toAmount(cap > today + held ? cap - today - held : 0n);
 }
 
@@ -150,10 +173,12 @@ export function afterCharge(
 }
 
 function spentAfter(
-  { day: last = "", spent = "0" }: FormerPayer,
+  payer: FormerPayer,
   { amount, now }: { amount: Amount; now: number },
-): { day: string; spent: string } {
+): { day: string; spent: string; earlier?: readonly EarlierCount[] } {
+  const { day: last = "", spent = "0", earlier = [] } = payer;
   const day = periodAt(now, "day", last);
-  const before = last === day ? fromDecimal(spent) : zero;
-  return { day, spent: formatAmount(toAmount(before + amount)) };
+  const before = fromDecimal(chargedToday(payer, now));
+  const after = { day, spent: formatAmount(toAmount(before + amount)) };
+  return day === last ? after : { ...after, earlier: leftBehind([last, spent], earlier, day) };
 }

@@ -1,39 +1,27 @@
 import type { Amount } from "../base/money.ts";
-import type { Key, Kv } from "../store/kv.ts";
+import type { Deps } from "../deps.ts";
 import type { AccountRef } from "./account.ts";
-import { listHoldIndex, readAccount } from "./store.ts";
-import { settledAt } from "./view.ts";
+import { holdsEndedBy } from "./hold_end.ts";
+import { readAccount } from "./store.ts";
+import { settledNow } from "./view.ts";
 
-/** Reads a user's exact balance and held amount from the store. Expired holds do not count. */
+type Services = Pick<Deps, "kv" | "clock" | "holders">;
+
+/** Reads a user's exact balance and held amount from the store. Ended holds do not count. */
 export async function readBalance(
-  kv: Kv,
+  deps: Services,
   ref: AccountRef,
-  now: number,
 ): Promise<{ balance: Amount; held: Amount }> {
-  return settledAt(await readAccount(kv, ref), now);
+  return settledNow(await readAccount(deps.kv, ref), holdsEndedBy(deps));
 }
 
 /** Whether a hold is still active. */
 export async function isHoldActive(
-  kv: Kv,
+  deps: Services,
   ref: AccountRef,
-  { id, now }: { id: string; now: number },
+  id: string,
 ): Promise<boolean> {
-  const { holds } = await readAccount(kv, ref);
-  return holds.some((hold) => hold.id === id && hold.expiresAt > now);
-}
-
-const holdingPage = 200;
-
-/** Whether any account may hold money for a user, according to the hold index. */
-export async function hasIndexedHold(
-  kv: Kv,
-  { projectId, user }: Pick<AccountRef, "projectId" | "user">,
-): Promise<boolean> {
-  for (let after: Key | null = null;;) {
-    const { refs, next } = await listHoldIndex(kv, after, holdingPage);
-    if (refs.some((ref) => ref.projectId === projectId && ref.user === user)) return true;
-    if (!next) return false;
-    after = next;
-  }
+  const { holds } = await readAccount(deps.kv, ref);
+  const hasEnded = holdsEndedBy(deps);
+  return holds.some((hold) => hold.id === id && !hasEnded(hold));
 }

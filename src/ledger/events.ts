@@ -21,15 +21,16 @@ export function entryEvents(entry: Entry, about: EntryContext, origin: EntryOrig
   return [...eventsOfKind(entry, about, origin), ...origin.extraEvents?.(entry) ?? []];
 }
 
-/** The account and the project of an entry. */
+/** The account and the project of an entry, and the number of the change of the user's balance. */
 interface EntryContext {
   ref: AccountRef;
   project: Project;
+  balanceVersion: number;
 }
 
 function eventsOfKind(
   entry: Entry,
-  { ref, project: { currency } }: EntryContext,
+  { ref, project: { currency }, balanceVersion }: EntryContext,
   origin: EntryOrigin,
 ): NewEvent[] {
   const { trigger } = origin;
@@ -41,7 +42,7 @@ function eventsOfKind(
     metadata,
   });
   const who = { walletUserId, externalUserId: user };
-  const moved = { ...who, amount: absoluteAmount(entry), currency, activityId };
+  const moved = { ...who, amount: absoluteAmount(entry), currency, activityId, balanceVersion };
   switch (entry.kind) {
     case "deposit": {
       const data = { ...moved, source: origin.source ?? trigger.source };
@@ -54,6 +55,7 @@ function eventsOfKind(
           walletUserId,
           activityId,
           settlementReference: activityId,
+          balanceVersion,
         }),
       ];
     case "refund": {
@@ -62,9 +64,14 @@ function eventsOfKind(
     }
     case "usage":
     case "expired":
-      return [newEvent("usage.charge.created", of("usage"), usageData(entry, walletUserId))];
+      return [
+        newEvent("usage.charge.created", of("usage"), {
+          ...usageData(entry, walletUserId),
+          balanceVersion,
+        }),
+      ];
     case "trial": {
-      const data = { walletUserId, credits: absoluteAmount(entry), activityId };
+      const data = { walletUserId, credits: absoluteAmount(entry), activityId, balanceVersion };
       return [newEvent("balance.trial.granted", of("balance"), data)];
     }
     case "transfer":

@@ -17,6 +17,7 @@ import { decodeAccount, emptyAccount, encodeAccount } from "./account.ts";
 import { accountContended, type AccountQueue } from "./account_queue.ts";
 import { decodeAuthorization } from "./authorization.ts";
 import type { AccountTx } from "./account_tx.ts";
+import { endHolds } from "./hold_sweep.ts";
 import { listAfter } from "../store/scan.ts";
 
 interface Services {
@@ -45,6 +46,7 @@ export async function moveAccount(
     if (known?.value) return;
     requireNoGrant(grant?.value);
     if (account?.value) {
+      await endHolds(queue, { projectId, user }).catch(ignoreClosed);
       return await queue.run({ projectId, user }, {
         reads: [],
         // The maximum, so that it shares its write with no other operation.
@@ -70,8 +72,8 @@ export async function moveAccount(
 }
 
 /** Another call has started the erasure at the same time. */
-function ignoreClosed(error: unknown): void {
-  if (error instanceof ApiError && error.code === "user_being_forgotten") return;
+function ignoreClosed(error: unknown): undefined {
+  if (error instanceof ApiError && error.code === "user_being_forgotten") return undefined;
   throw error;
 }
 

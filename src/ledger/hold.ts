@@ -2,13 +2,13 @@ import { ApiError } from "../base/errors.ts";
 import { holdLifetimeMs, holdsPerAccountMax, holdWaitMs, holdWaitTotalMs } from "../base/limits.ts";
 import { type Amount, least, zero } from "../base/money.ts";
 import type { RateState } from "../base/rate.ts";
-import type { Clock } from "../base/clock.ts";
+import type { Deps } from "../deps.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/project_cache.ts";
 import { entryKey } from "../store/keys.ts";
 import type { Budget } from "../store/budgets.ts";
 import type { Key, Write } from "../store/kv.ts";
-import { accountLocation, type AccountRef, availableIn, isExpired } from "./account.ts";
+import { accountLocation, type AccountRef, availableIn } from "./account.ts";
 import type { AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
 import { activityIdOfRequest, type Entry, type EntryUsage, totalTokens } from "./entry.ts";
@@ -96,7 +96,7 @@ export interface Settlement {
   alongside?: ((tx: AccountTx, entry: Entry) => void) | undefined;
 }
 
-/** The entry and the balance after it, or `gone`: the hold had expired and was ended. */
+/** The entry and the balance after it, or `gone`: the hold had ended and was removed. */
 export type SettleResult = { kind: "settled"; entry: Entry } | { kind: "gone" };
 
 /** Holds: placed before a call, renewed while it runs, settled or released once. */
@@ -118,12 +118,17 @@ export interface Holds {
 const pollMs = 250;
 
 /** Creates holds over the account queue. */
-export function createHolds(queue: AccountQueue, clock: Clock): Holds {
+export function createHolds(
+  { clock, holders }: Pick<Deps, "clock" | "holders">,
+  queue: AccountQueue,
+): Holds {
   async function place<Q extends Quote>(request: HoldRequest<Q>): Promise<HoldResult<Q>> {
     const startedAt = clock.elapsed();
     const waitMs = request.snapshot.project.limits.heldWaitMs ?? holdWaitMs;
     let deadline = startedAt + waitMs;
     for (let patient = waitMs > 0;; patient = clock.elapsed() < deadline) {
+      const announced = holders.announce();
+      if (announced) await announced;
       const held = await queue.run(request.ref, {
         reads: request.mark ? [request.mark.key] : [],
         estimatedBytes: 2048,
@@ -174,7 +179,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         apply(tx) {
           const row = tx.row(booked);
           const landed = row && decodeEntry(row);
-          // An expired hold was charged what was last recorded, under the same id.
+          // A hold that had ended was charged what was last recorded, under the same id.
           if (landed?.kind === "usage") return { value: { kind: "settled", entry: landed } };
           const hold = tx.takeHold(id);
           if (!hold) return { value: { kind: "gone" } };
@@ -265,9 +270,9 @@ function balanceViewOf({ account: { balance, held }, snapshot }: AccountTx): Bal
 }
 
 /** Throws 429 at the limit of the user, or at the capacity of one account. */
-function requireHoldCapacity({ account, ownHolds, spending, now }: AccountTx): void {
+function requireHoldCapacity({ account, ownHolds, spending, hasEnded }: AccountTx): void {
   const { concurrent } = spending;
-  const running = ownHolds.filter((hold) => !isExpired(hold, now));
+  const running = ownHolds.filter((hold) => !hasEnded(hold));
   if (concurrent !== null && running.length >= concurrent) throw tooManyHolds(concurrent);
   if (account.holds.length >= holdsPerAccountMax) throw tooManyHolds(holdsPerAccountMax);
 }

@@ -1,7 +1,7 @@
 import { errorFields } from "../base/errors.ts";
 import { timeOfId } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
-import type { Key } from "../store/kv.ts";
+import type { Key, Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import { holdIndexKey, listHoldIndex, readAccount } from "./store.ts";
@@ -9,10 +9,12 @@ import { holdIndexKey, listHoldIndex, readAccount } from "./store.ts";
 /** Ends the holds of accounts that no request touches any more. */
 export interface HoldSweep {
   /**
-   * Ends holds that a dead process left behind, and drops idle accounts without holds from the
+   * Removes holds that a dead process left behind, and drops idle accounts without holds from the
    * index. Each call does a bounded part and continues where the last one stopped.
    */
   sweep(): Promise<void>;
+  /** Begins a new round with the next sweep. */
+  startOver(): void;
   /** Another process sweeps: what the last round here saw is old. */
   rest(): void;
   /** The holds that the last complete round left in place. */
@@ -37,25 +39,6 @@ export function createHoldSweep(
   let round = { open: 0, oldestMs: 0 };
 
   /**
-   * Returns what an account holds, after the transaction has ended what has expired. An account
-   * that is no longer in the index is not touched: its user may have been erased, and nothing may
-   * be written under that name.
-   */
-  function look(ref: AccountRef): Promise<{ holds: string[]; hasExpired: boolean }> {
-    const listed = holdIndexKey(ref);
-    return queue.run(ref, {
-      reads: [listed],
-      estimatedBytes: 256,
-      existingHoldOnly: true,
-      apply(tx) {
-        if (tx.row(listed) && tx.ownHolds.length === 0) tx.dropFromSweep();
-        const holds = tx.ownHolds.map(({ id }) => id);
-        return { value: { holds, hasExpired: tx.hasExpired } };
-      },
-    });
-  }
-
-  /**
    * Whether an account without holds was used of late. It is not dropped then: to write it would
    * make the process that uses it read it again, and it would soon be listed again.
    */
@@ -67,9 +50,7 @@ export function createHoldSweep(
 
   async function visit(ref: AccountRef): Promise<void> {
     if (await isInUse(ref)) return;
-    let looked = await look(ref);
-    for (let n = 0; looked.hasExpired && n < writesMax; n++) looked = await look(ref);
-    const { holds } = looked;
+    const holds = await endHolds(queue, ref);
     round.open += holds.length;
     for (const id of holds) {
       round.oldestMs = Math.max(round.oldestMs, clock.now() - timeOfId(id));
@@ -89,11 +70,17 @@ export function createHoldSweep(
     );
   }
 
+  function startOver(): void {
+    after = null;
+    round = { open: 0, oldestMs: 0 };
+  }
+
   return {
     lastRound: () => seen,
+    startOver,
     rest() {
-      after = null;
-      seen = round = { open: 0, oldestMs: 0 };
+      startOver();
+      seen = round;
     },
     async sweep() {
       const until = clock.elapsed() + sweepMs;
@@ -103,4 +90,53 @@ export function createHoldSweep(
       round = { open: 0, oldestMs: 0 };
     },
   };
+}
+
+/**
+ * Removes the holds of a user that have ended, charging what was used. Returns the ids of the
+ * others. Where there are none, the account is no longer in the index.
+ */
+export async function endHolds(queue: AccountQueue, ref: AccountRef): Promise<string[]> {
+  let looked = await look(queue, ref);
+  for (let n = 0; looked.isMore && n < writesMax; n++) looked = await look(queue, ref);
+  return looked.holds;
+}
+
+/**
+ * Returns what an account holds, after the transaction has removed what has ended. An account that
+ * is no longer in the index is not touched: its user may have been erased, and nothing may be
+ * written under that name.
+ */
+function look(queue: AccountQueue, ref: AccountRef): Promise<{ holds: string[]; isMore: boolean }> {
+  const listed = holdIndexKey(ref);
+  return queue.run(ref, {
+    reads: [listed],
+    estimatedBytes: 256,
+    existingHoldOnly: true,
+    apply(tx) {
+      if (tx.row(listed) && tx.ownHolds.length === 0) tx.dropFromSweep();
+      const holds = tx.ownHolds.map(({ id }) => id);
+      return { value: { holds, isMore: tx.hasEndedHolds } };
+    },
+  });
+}
+
+/**
+ * Whether any account holds money for a user: their own, or a wallet. The accounts decide, since
+ * the index still lists one for some time after its last hold. Holds that have ended are removed,
+ * so that nothing is charged under the user's name any more.
+ */
+export async function holdsMoney(
+  { kv, queue }: { kv: Kv; queue: AccountQueue },
+  { projectId, user }: Pick<AccountRef, "projectId" | "user">,
+): Promise<boolean> {
+  for (let after: Key | null = null;;) {
+    const { refs, next } = await listHoldIndex(kv, after, accountsPerPage);
+    for (const ref of refs) {
+      if (ref.projectId !== projectId || ref.user !== user) continue;
+      if ((await endHolds(queue, ref)).length > 0) return true;
+    }
+    if (!next) return false;
+    after = next;
+  }
 }

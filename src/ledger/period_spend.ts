@@ -1,5 +1,6 @@
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import { dayOf, monthOf, periodAt } from "../base/period.ts";
+import { countedIn, type EarlierCount, leftBehind } from "./earlier_counts.ts";
 
 /** What one user used in one month (UTC). */
 export interface PeriodSpend {
@@ -17,6 +18,9 @@ export interface PeriodSpend {
   /** The hour of the last use, in hours since 1970, and what was spent in it. */
   hour: number;
   hourSpent: Amount;
+  /** What was counted in other months and days, which may come back. */
+  earlierMonths: readonly EarlierCount[];
+  earlierDays: readonly EarlierCount[];
 }
 
 /** What one response or charge adds. */
@@ -32,45 +36,80 @@ export type StoredPeriodSpend = [
   daySpent?: string,
   hour?: number,
   hourSpent?: string,
+  earlierMonths?: readonly EarlierCount[],
+  earlierDays?: readonly EarlierCount[],
 ];
+
+const none: readonly EarlierCount[] = [];
 
 const hourMs = 60 * 60 * 1000;
 
-/** Adds a response or a charge; each period starts at zero. `now` is in ms since 1970. */
+/**
+ * Adds a response or a charge. A period starts at zero, once: when its time comes back, its count
+ * continues. `now` is in ms since 1970.
+ */
 export function addUsage(
   use: PeriodSpend | null,
   { requests, tokens, spent }: PeriodUsage,
   now: number,
 ): PeriodSpend {
-  const day = dayAt(now, use);
-  const daySpent = use?.day === day ? toAmount(use.daySpent + spent) : spent;
+  const today = dayCount(now, use);
+  const month = monthCount(now, use);
   const hour = Math.floor(now / hourMs);
-  const hourSpent = use?.hour === hour ? toAmount(use.hourSpent + spent) : spent;
-  const month = monthAt(now, use);
-  const lately = { day, daySpent, hour, hourSpent };
-  if (use?.month !== month) return { month, requests, tokens, spent, ...lately };
   return {
-    month,
-    requests: use.requests + requests,
-    tokens: use.tokens + tokens,
-    spent: toAmount(use.spent + spent),
-    ...lately,
+    month: month.period,
+    requests: month.requests + requests,
+    tokens: month.tokens + tokens,
+    spent: toAmount(month.spent + spent),
+    day: today.period,
+    daySpent: toAmount(today.spent + spent),
+    hour,
+    hourSpent: use?.hour === hour ? toAmount(use.hourSpent + spent) : spent,
+    earlierMonths: month.earlier,
+    earlierDays: today.earlier,
   };
 }
 
 /** Returns what was spent in the day and in the month of `now`. */
 export function spentAt(now: number, use: PeriodSpend | null): { day: Amount; month: Amount } {
+  return { day: dayCount(now, use).spent, month: monthCount(now, use).spent };
+}
+
+/** The day of `now`, what was spent on it, and the counts of other days beside it. */
+function dayCount(now: number, use: PeriodSpend | null) {
+  const { day = "", daySpent = zero, earlierDays = none } = use ?? {};
+  if (day === dayOf(now)) return { period: day, spent: daySpent, earlier: earlierDays };
+  const period = periodAt(now, "day", day);
+  if (period === day) return { period, spent: daySpent, earlier: earlierDays };
+  const [, spent = "0"] = countedIn(period, earlierDays) ?? [];
+  const earlier = leftBehind([day, daySpent.toString()], earlierDays, period);
+  return { period, spent: amountOf(spent), earlier };
+}
+
+/** The same of the month. */
+function monthCount(now: number, use: PeriodSpend | null) {
+  const { month = "", spent: monthSpent = zero, earlierMonths = none } = use ?? {};
+  const { requests = 0, tokens = 0 } = use ?? {};
+  const current = { period: month, spent: monthSpent, requests, tokens, earlier: earlierMonths };
+  if (month === monthOf(now)) return current;
+  const period = periodAt(now, "month", month);
+  if (period === month) return current;
+  const before = countedIn(period, earlierMonths);
+  const last: EarlierCount = [month, monthSpent.toString(), requests, tokens];
   return {
-    day: use?.day === dayAt(now, use) ? use.daySpent : zero,
-    month: use?.month === monthAt(now, use) ? use.spent : zero,
+    period,
+    spent: amountOf(before?.[1] ?? "0"),
+    requests: before?.[2] ?? 0,
+    tokens: before?.[3] ?? 0,
+    earlier: leftBehind(last, earlierMonths, period),
   };
 }
 
 /** Encodes the use of a period for the store. */
-export function encodePeriodSpend(
-  { month, requests, tokens, spent, day, daySpent, hour, hourSpent }: PeriodSpend,
-): StoredPeriodSpend {
-  return [
+export function encodePeriodSpend(use: PeriodSpend): StoredPeriodSpend {
+  const { month, requests, tokens, spent, day, daySpent, hour, hourSpent } = use;
+  const { earlierMonths, earlierDays } = use;
+  const stored: StoredPeriodSpend = [
     month,
     requests,
     tokens,
@@ -80,13 +119,15 @@ export function encodePeriodSpend(
     hour,
     hourSpent.toString(),
   ];
+  if (earlierMonths.length + earlierDays.length > 0) stored.push(earlierMonths, earlierDays);
+  return stored;
 }
 
 /** Decodes what `encodePeriodSpend` wrote; null where nothing was counted yet. */
 export function decodePeriodSpend(stored: StoredPeriodSpend | undefined): PeriodSpend | null {
   if (!stored) return null;
-  const [month, requests, tokens, spent, day = "", daySpent = "0", hour = -1, hourSpent = "0"] =
-    stored;
+  const [month, requests, tokens, spent, day = "", daySpent = "0", ...rest] = stored;
+  const [hour = -1, hourSpent = "0", earlierMonths = none, earlierDays = none] = rest;
   return {
     month,
     requests,
@@ -96,17 +137,11 @@ export function decodePeriodSpend(stored: StoredPeriodSpend | undefined): Period
     daySpent: amountOf(daySpent),
     hour,
     hourSpent: amountOf(hourSpent),
+    earlierMonths,
+    earlierDays,
   };
 }
 
 function amountOf(stored: string): Amount {
   return stored === "0" ? zero : toAmount(BigInt(stored));
-}
-
-function dayAt(now: number, use: PeriodSpend | null): string {
-  return use?.day === dayOf(now) ? use.day : periodAt(now, "day", use?.day ?? "");
-}
-
-function monthAt(now: number, use: PeriodSpend | null): string {
-  return use?.month === monthOf(now) ? use.month : periodAt(now, "month", use?.month ?? "");
 }

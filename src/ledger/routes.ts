@@ -69,9 +69,7 @@ function balance({ deps, auth }: LedgerRouteDeps): Handler {
     const { project } = caller.snapshot;
     const { currency } = project;
     const ref = await findAccount(deps.kv, project, user);
-    const { balance, held } = ref
-      ? await readBalance(deps.kv, ref, deps.clock.now())
-      : { balance: zero, held: zero };
+    const { balance, held } = ref ? await readBalance(deps, ref) : { balance: zero, held: zero };
     const body: Balance = { user, currency, ...viewBalance(balance, held, currency) };
     return jsonResponse(200, body, requestId);
   };

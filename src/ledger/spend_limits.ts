@@ -22,7 +22,7 @@ import {
  * A counter further in the future was written by a clock that was ahead; it is reset. Requests are
  * never more than a minute off, plus clock differences; tokens are counted however few are left.
  */
-const debtMaxMs: Readonly<RateCounters> = { requests: 5 * 60_000, tokens: 60 * 60_000 };
+const debtMaxMs: Readonly<RateCounters> = { requests: 2 * 60_000, tokens: 60 * 60_000 };
 
 interface SpendLimitsOptions {
   wallet: WalletRef | undefined;
@@ -123,6 +123,19 @@ export class SpendLimits {
   /** Tokens are counted once they are known, when a call ends. */
   countTokens(count: number): void {
     this.#take("tokens", this.#limits.tokensPerMinute, count);
+  }
+
+  /**
+   * Counts a change of the user's balance: returns a number that only rises for the user. `seq` is
+   * the number of the change in the account, which is the user's own or a wallet. When another
+   * wallet pays from now on, the number goes on.
+   */
+  countMove(seq: number): number {
+    if (!this.#authorization) return seq;
+    const moves = Math.max((this.#authorization.moves ?? 0) + 1, seq);
+    this.#authorization = { ...this.#authorization, moves };
+    this.changed = true;
+    return moves;
   }
 
   /** Counts a response or a charge. */

@@ -16,7 +16,8 @@ import type { Key, Kv, Row } from "../store/kv.ts";
 import { listAfter, readOrNull } from "../store/scan.ts";
 import { type Account, type Hold, parseAccount } from "./account.ts";
 import { type Authorization, decodeAuthorization } from "./authorization.ts";
-import { balanceFields, settledAt, viewBalance } from "./view.ts";
+import type { HasEnded } from "./hold_end.ts";
+import { balanceFields, settledNow, viewBalance } from "./view.ts";
 import { type Listing, rowsPerPage } from "../store/listing.ts";
 
 const authorizationSchema = z.object({
@@ -57,7 +58,7 @@ export interface UserQuery {
   limit: number;
   cursor: string | undefined;
   prefix: string;
-  now: number;
+  hasEnded: HasEnded;
 }
 
 /**
@@ -68,7 +69,7 @@ export interface UserQuery {
 export async function listUsers(
   kv: Kv,
   project: Project,
-  { limit, cursor, prefix, now }: UserQuery,
+  { limit, cursor, prefix, hasEnded }: UserQuery,
 ): Promise<{ users: UserView[]; nextCursor: string | null }> {
   const first = cursor === undefined ? prefix : readCursor(cursor);
   const { under, at } = placeOfUsers(project);
@@ -78,7 +79,9 @@ export async function listUsers(
   const found = rows.filter((row) => userOf(row).startsWith(prefix));
   const next = found[limit];
   return {
-    users: (await readDetails(kv, project, { rows: found.slice(0, limit), now })).map(withoutHolds),
+    users: (await readDetails(kv, project, { rows: found.slice(0, limit), hasEnded })).map(
+      withoutHolds,
+    ),
     nextCursor: next ? toBase64Url(toBytes(userOf(next))) : null,
   };
 }
@@ -87,21 +90,21 @@ export async function listUsers(
 async function listUsersAfter(
   kv: Kv,
   project: Project,
-  { after, limit, now }: { after: string | null; limit: number; now: number },
+  { after, limit, hasEnded }: { after: string | null; limit: number; hasEnded: HasEnded },
 ): Promise<UserView[]> {
   const { under, at } = placeOfUsers(project);
   const rows = await listAfter(kv, under, { after: after === null ? null : at(after), limit });
-  return (await readDetails(kv, project, { rows, now })).map(withoutHolds);
+  return (await readDetails(kv, project, { rows, hasEnded })).map(withoutHolds);
 }
 
 /** Reads one user's current state. Throws 404 for one that the project has never had. */
 export async function readUser(
   kv: Kv,
   project: Project,
-  { user, now }: { user: string; now: number },
+  { user, hasEnded }: { user: string; hasEnded: HasEnded },
 ): Promise<UserDetail> {
   const row = await kv.get(placeOfUsers(project).at(user));
-  const [detail] = row.value ? await readDetails(kv, project, { rows: [row], now }) : [];
+  const [detail] = row.value ? await readDetails(kv, project, { rows: [row], hasEnded }) : [];
   if (!detail) throw notFound("user");
   return detail;
 }
@@ -117,7 +120,7 @@ const userOf = ({ key }: Row): string => String(key[2]);
 async function readDetails(
   kv: Kv,
   project: Project,
-  { rows, now }: { rows: readonly Row[]; now: number },
+  { rows, hasEnded }: { rows: readonly Row[]; hasEnded: HasEnded },
 ): Promise<UserDetail[]> {
   if (project.mode === "default") {
     return rows.map((row) => {
@@ -125,7 +128,7 @@ async function readDetails(
       const { seq: entries, last: lastActivityId } = account;
       const own = { entries, lastActivityId, authorization: null };
       return {
-        ...viewAccount(project, userOf(row), { account, holds: account.holds, now }),
+        ...viewAccount(project, userOf(row), { account, holds: account.holds, hasEnded }),
         ...own,
       };
     });
@@ -142,7 +145,7 @@ async function readDetails(
     const account = parseAccount(status === "active" ? wallets[at]?.value ?? null : null);
     const holds = account.holds.filter((hold) => hold.connectionId === connectionId);
     return {
-      ...viewAccount(project, user, { account, holds, now }),
+      ...viewAccount(project, user, { account, holds, hasEnded }),
       entries: null,
       lastActivityId: null,
       authorization: viewAuthorization(authorization),
@@ -153,14 +156,18 @@ async function readDetails(
 function viewAccount(
   { currency }: Project,
   user: string,
-  { account, holds, now }: { account: Account; holds: readonly Hold[]; now: number },
+  { account, holds, hasEnded }: {
+    account: Account;
+    holds: readonly Hold[];
+    hasEnded: HasEnded;
+  },
 ) {
-  const { balance, held } = settledAt(account, now);
+  const { balance, held } = settledNow(account, hasEnded);
   return {
     user,
     ...viewBalance(balance, held, currency),
     currency,
-    holds: holds.filter(({ expiresAt }) => expiresAt > now).map(({ id, amount, expiresAt }) => ({
+    holds: holds.filter((hold) => !hasEnded(hold)).map(({ id, amount, expiresAt }) => ({
       id,
       amount: formatAmount(amount),
       expiresAt: new Date(expiresAt).toISOString(),
@@ -184,9 +191,9 @@ function readCursor(cursor: string): string {
 }
 
 /** Lists all users of a project with their current balances, in order of their ids. */
-export function listAllUsers(kv: Kv, project: Project, now: () => number): Listing {
+export function listAllUsers(kv: Kv, project: Project, endedBy: () => HasEnded): Listing {
   return async ({ after }) => {
-    const page = { after, limit: rowsPerPage, now: now() };
+    const page = { after, limit: rowsPerPage, hasEnded: endedBy() };
     const users = await listUsersAfter(kv, project, page);
     return {
       records: users.map(({ balanceFormatted: _, ...user }) => ({

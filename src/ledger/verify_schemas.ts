@@ -64,6 +64,10 @@ const entrySchema = linkSchema.extend({
   transfer: z.object({ wallet: id, activityId: id }).optional(),
 });
 
+const earlierCounts = z.array(
+  z.tuple([z.string(), units, z.number().optional(), z.number().optional()]),
+);
+
 const accountSchema = z.object({
   balance: units,
   seq: z.int().min(0),
@@ -75,6 +79,7 @@ const accountSchema = z.object({
     units,
     id.nullable().optional(),
     z.array(z.tuple([id, units])).optional(),
+    id.optional(),
   ])),
   listed: z.boolean(),
   counters: z.object({ requests: z.number(), tokens: z.number() }).optional(),
@@ -87,6 +92,8 @@ const accountSchema = z.object({
     units.optional(),
     z.number().optional(),
     units.optional(),
+    earlierCounts.optional(),
+    earlierCounts.optional(),
   ]).optional(),
   formerly: user.optional(),
   closed: z.literal(true).optional(),

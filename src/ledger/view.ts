@@ -13,6 +13,7 @@ import {
   toAmount,
 } from "../base/money.ts";
 import { type Account, availableIn } from "./account.ts";
+import type { HasEnded } from "./hold_end.ts";
 import { absoluteAmount, type Entry, type EntryUsage } from "./entry.ts";
 import { tokenFieldSchemas } from "./schema.ts";
 
@@ -185,14 +186,17 @@ export function viewBalance(balance: Amount, held: Amount, currency: string): Ba
 }
 
 /**
- * Returns an account as it counts at `now`: expired holds are gone, and their recorded use is
+ * Returns an account as it counts now: holds that have ended are gone, and their recorded use is
  * charged.
  */
-export function settledAt(account: Account, now: number): { balance: Amount; held: Amount } {
-  const expired = account.holds.filter((hold) => hold.expiresAt <= now);
-  const freed = expired.reduce((sum, hold) => sum + hold.amount, 0n);
+export function settledNow(
+  account: Account,
+  hasEnded: HasEnded,
+): { balance: Amount; held: Amount } {
+  const ended = account.holds.filter(hasEnded);
+  const freed = ended.reduce((sum, hold) => sum + hold.amount, 0n);
   const held = toAmount(account.held - freed);
-  const used = toAmount(expired.reduce((sum, hold) => sum + hold.used, 0n));
+  const used = toAmount(ended.reduce((sum, hold) => sum + hold.used, 0n));
   const spendable = availableIn({ balance: account.balance, held });
   return { balance: toAmount(account.balance - least(used, spendable)), held };
 }

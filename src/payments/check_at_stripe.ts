@@ -1,3 +1,4 @@
+import { isGoingOn } from "../base/lasting.ts";
 import { errorFields } from "../base/errors.ts";
 import { fromBytes } from "../base/json.ts";
 import { allUnverifiedEventsPrefix } from "../store/keys.ts";
@@ -23,8 +24,12 @@ const pagesMax = 3;
 export function createCheckAtStripe(services: PaymentDeps): { sweep(): Promise<void> } {
   const { kv, clock, log } = services.deps;
   let after: Key | null = null;
-  const isDue = ({ lastAt, checkedAt }: UnverifiedEvents) =>
-    lastAt >= checkedAt && clock.now() - checkedAt >= betweenChecksMs;
+  function isDue({ lastAt, checkedAt }: UnverifiedEvents): boolean {
+    const now = clock.now();
+    // An event after a check by a clock that was ahead is dated before it.
+    const isNew = lastAt >= checkedAt || checkedAt > now;
+    return isNew && !isGoingOn(checkedAt, betweenChecksMs, now);
+  }
   return {
     async sweep() {
       const rows = await listAfter(kv, allUnverifiedEventsPrefix, { after, limit: rowsPerSweep });

@@ -1,5 +1,6 @@
 import { Bursts, ownBurst, projectBurst } from "../base/bursts.ts";
 import type { Deps } from "../deps.ts";
+import { readAuthorization } from "../ledger/authorization.ts";
 import type { Project } from "../projects/schema.ts";
 import { keyText } from "../store/batch.ts";
 import type { Secrets } from "../store/secrets.ts";
@@ -53,7 +54,7 @@ type LinkDeps = Pick<Deps, "config" | "kv" | "committer" | "clock" | "id" | "ran
 export async function createLinks(
   { deps, secrets }: { deps: LinkDeps; secrets: Secrets },
 ): Promise<Links> {
-  const { config: { baseUrl }, clock: { now }, id } = deps;
+  const { config: { baseUrl }, clock: { now }, kv, id } = deps;
   const codes = createLinkCodes(deps, lifetimeMs);
   const projects = new Bursts(deps.clock, projectBurst);
   const users = new Bursts(deps.clock, ownBurst);
@@ -82,8 +83,11 @@ export async function createLinks(
       return expiresAt > now() ? { projectId, user } : null;
     },
     async createAuthorizationLink({ id: projectId }, user) {
-      const link = { projectId, user, requestId: id("areq"), issuedAt: now() };
-      const { requestId, issuedAt } = link;
+      // A link is good for a decision after the last one, also where a wrong clock dated that.
+      const last = await readAuthorization(kv, projectId, user);
+      const issuedAt = Math.max(now(), (last?.authorization.decidedAt ?? 0) + 1);
+      const requestId = id("areq");
+      const link = { projectId, user, requestId, issuedAt };
       const isStored = users.isFirst(keyText([projectId, user])) && mayStore(projectId);
       const path = isStored
         ? `/a/${await codes.forAuthorization(link)}`

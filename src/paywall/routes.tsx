@@ -93,7 +93,7 @@ async function topUpPage(services: PaywallDeps, { ref, project, request, request
   const reader = readerOf(request);
   const brand = brandOf(project.name, project.brand ?? noBrand);
   const seen = !ref.wallet || ref.wallet.personId === await deviceCookies.personOf(request);
-  const { balance } = await readBalance(deps.kv, ref, now);
+  const { balance } = await readBalance(deps, ref);
   const page = { limit: activitiesShown, cursor: undefined };
   const entries = seen ? (await listActivities(deps.kv, ref, page)).entries : [];
   const pending = seen ? await listPending(deps.kv, project.id, ref.user) : [];

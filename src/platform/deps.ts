@@ -5,7 +5,7 @@ import { withDeadline } from "../base/deadline.ts";
 import { createIds } from "../base/ids.ts";
 import type { Config } from "../config.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Deps, Log, ProcessFacts, RequestUpstream } from "../deps.ts";
+import type { Deps, Log, OutsideDeps, ProcessFacts, RequestUpstream } from "../deps.ts";
 import { createHttpClient } from "../http/client.ts";
 import { readProxies } from "../http/proxy.ts";
 import { createMetrics } from "../metrics/metrics.ts";
@@ -23,7 +23,7 @@ import { batchReads } from "../store/read_batcher.ts";
 import { type Bound, guardKv } from "../store/kv.ts";
 
 /** Creates deps with the real clock, random source, network and store. */
-export async function createRealDeps(config: Config, store: Store): Promise<Deps> {
+export async function createRealDeps(config: Config, store: Store): Promise<OutsideDeps> {
   const id = createIds(Date.now, randomFraction);
   const kv = batchReads(guardKv(store.kv, bound), realClock);
   const log = openLog(config);

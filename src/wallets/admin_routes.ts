@@ -13,7 +13,7 @@ import type { WalletJoins } from "./joins.ts";
 import { readWallet, viewJoin, walletsOfUser } from "./wallet_view.ts";
 
 interface AdminDeps {
-  deps: Pick<Deps, "kv" | "clock">;
+  deps: Pick<Deps, "kv" | "clock" | "holders">;
   adminGuard: AdminGuard;
   projectCache: ProjectCache;
   joins: WalletJoins;

@@ -4,6 +4,7 @@ import { type NewEvent, newEvent, type Subject, type Trigger } from "../events/e
 import { decodeAccount, requireNotClosed } from "../ledger/account.ts";
 import {
   type Authorization,
+  chargesOf,
   decodeAuthorization,
   encodeAuthorization,
   formerPayers,
@@ -119,14 +120,16 @@ export function createAuthorizations(
           personId,
           status: "active",
           dailyCap: formatAmount(dailyCap),
-          day: own?.day ?? "",
-          spent: own?.spent ?? "0",
+          day: "",
+          spent: "0",
+          ...(own ? chargesOf(own) : {}),
           decidedAt: decidedAt(approval, last),
           requestId,
           ...(former.length > 0 ? { former } : {}),
           // The counters of the project's own limits belong to the user, whoever pays.
           ...(last?.counters ? { counters: last.counters } : {}),
           ...(last?.use ? { use: last.use } : {}),
+          ...(last?.moves ? { moves: last.moves } : {}),
         };
         const subject = about(user, connectionId);
         const data = { externalUserId: user, walletUserId: personId, connectionId };

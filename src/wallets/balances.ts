@@ -5,7 +5,7 @@ import { listCurrencies } from "./store.ts";
 
 /** Reads what a person has, in each currency that they have or had money in. */
 export async function readBalances(
-  deps: Pick<Deps, "kv" | "clock">,
+  deps: Pick<Deps, "kv" | "clock" | "holders">,
   personId: string,
 ): Promise<{ currency: string; balance: Amount; held: Amount }[]> {
   const currencies = await listCurrencies(deps.kv, personId);
@@ -17,9 +17,9 @@ export async function readBalances(
 
 /** Reads what a person has in one currency. */
 export function readWalletBalance(
-  { kv, clock }: Pick<Deps, "kv" | "clock">,
+  deps: Pick<Deps, "kv" | "clock" | "holders">,
   wallet: { personId: string; currency: string },
 ) {
   const ref = { projectId: "", user: "", wallet: { ...wallet, connectionId: "" } };
-  return readBalance(kv, ref, clock.now());
+  return readBalance(deps, ref);
 }

@@ -8,7 +8,8 @@ import {
   encodeAuthorization,
   readAuthorization,
 } from "../ledger/authorization.ts";
-import { hasIndexedHold } from "../ledger/balance.ts";
+import type { AccountQueue } from "../ledger/account_queue.ts";
+import { holdsMoney } from "../ledger/hold_sweep.ts";
 import { eraseEntryChain } from "../ledger/erase_entries.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { ErasedPage, Eraser, Erasure } from "../store/erase.ts";
@@ -25,6 +26,7 @@ import { markConnection } from "./store.ts";
 interface Services {
   deps: Pick<Deps, "kv" | "committer">;
   projectCache: ProjectCache;
+  queue: AccountQueue;
 }
 
 const rowsPerRead = 200;
@@ -42,7 +44,7 @@ type ErasePlace = z.output<typeof placeSchema>;
  * the pseudonym, so that what was spent can still be found and refunded. The authorization must end
  * before, and none can be given during the erasure.
  */
-export function createConnectionEraser({ deps, projectCache }: Services): Eraser {
+export function createConnectionEraser({ deps, projectCache, queue }: Services): Eraser {
   const { kv, committer } = deps;
   const walletOf = async (projectId: string, personId: string) =>
     accountKey(personId, (await projectCache.current(projectId)).project.currency);
@@ -119,7 +121,7 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
     // The move of the account itself refuses a user with an active authorization.
     if (!found || found.authorization.status === "active") return null;
     // In any wallet: another person may have paid before.
-    if (!(await hasIndexedHold(kv, { projectId, user }))) return null;
+    if (!(await holdsMoney({ kv, queue }, { projectId, user }))) return null;
     return badRequest(null, "Money is held for calls that are still running.", "money_held");
   }
 

@@ -56,7 +56,7 @@ const joinsPerSweep = 20;
 
 type JoinDeps = Pick<
   Deps,
-  "kv" | "committer" | "clock" | "id" | "log" | "randomBytes"
+  "kv" | "committer" | "clock" | "holders" | "id" | "log" | "randomBytes"
 >;
 
 /** Creates joins. */

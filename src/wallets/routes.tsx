@@ -6,7 +6,7 @@ import { isAddressHost } from "../base/host.ts";
 import { isId } from "../base/ids.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { parseAmount, zero } from "../base/money.ts";
-import { periodAt } from "../base/period.ts";
+import { chargedToday } from "../ledger/authorization.ts";
 import { parseWith, readJsonBody } from "../base/request.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
@@ -129,15 +129,13 @@ async function viewConnections(
     const { currency, name } = project;
     currencies.add(currency);
     const forPeople = (text: string) => reader.moneyText(parseAmount(text) ?? zero, currency);
-    const { day, spent } = authorization;
-    const today = periodAt(clock.now(), "day", day);
     connections.push({
       name,
       user,
       projectId,
       isActive: authorization.status === "active",
       cap: forPeople(authorization.dailyCap),
-      spent: forPeople(day === today ? spent : "0"),
+      spent: forPeople(chargedToday(authorization, clock.now())),
       topUpUrl: await links.topUpUrl(project, user),
     });
   }

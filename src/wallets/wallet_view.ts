@@ -49,7 +49,7 @@ export type WalletOfOperator = z.output<typeof walletSchema>;
 
 /** Reads a wallet as operators see it. Throws 404 for an unknown one. */
 export async function readWallet(
-  deps: Pick<Deps, "kv" | "clock">,
+  deps: Pick<Deps, "kv" | "clock" | "holders">,
   id: string,
 ): Promise<WalletOfOperator> {
   const { kv } = deps;

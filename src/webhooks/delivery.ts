@@ -103,6 +103,11 @@ export function afterAttempt(
   return { ...tried, dueAt, nextRetryAt: dueAt };
 }
 
+/** Returns the longest delay before another attempt, in ms. */
+export function longestWaitMs({ attemptsMax, backoffBaseMs }: RetryPolicy): number {
+  return Math.max(retryAfterMaxMs, 1.5 * backoffBaseMs * 2 ** (attemptsMax - 1));
+}
+
 /**
  * Returns the delay before the next attempt: the base doubled with each attempt used up, multiplied
  * by 0.5 to 1.5 according to `random` in [0, 1); or the receiver's `Retry-After`, where that is

@@ -11,7 +11,7 @@ import { createFanOut, outboxGraceMs } from "./fan_out.ts";
 import { readyGrainMs, readyTime } from "./delivery_rows.ts";
 import type { LogFields } from "../deps.ts";
 import { createResultRecorder } from "./record.ts";
-import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";
+import { listOutbox, listReady, nextDue, type ReadyRow, type WaitingEvent } from "./store.ts";
 import { type AttemptDeps, createAttemptRunner } from "./attempt.ts";
 import type { ReportFailing } from "./failing.ts";
 
@@ -66,6 +66,8 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   const work = new Set<Promise<unknown>>();
   let stopped = false;
   let polling: Promise<void> | null = null;
+  /** Since when events with ids ahead of time have been seen here. */
+  let aheadSince = new Map<string, number>();
 
   const attempts = createAttemptRunner(services, { slots, results, onFree });
   const start = (claimed: LeasedDelivery) =>
@@ -145,10 +147,23 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
     return breaker.openUntil(now) ?? now + lookAgainMs;
   }
 
+  /**
+   * Events whose ids are ahead of this process's clock, and that have waited too long by the other
+   * one: the clock that they are from was wrong.
+   */
+  async function listAhead(): Promise<WaitingEvent[]> {
+    const events = await listOutbox(kv, { fromId: firstIdAt("evt", clock.now()), limit: pageSize });
+    const now = clock.elapsed();
+    const before = aheadSince;
+    aheadSince = new Map(events.map(({ id }) => [id, before.get(id) ?? now]));
+    return events.filter(({ id }) => now - (aheadSince.get(id) ?? now) >= outboxGraceMs);
+  }
+
   async function pollOutbox(): Promise<void> {
     // Younger rows belong to the process that wrote them.
     const beforeId = firstIdAt("evt", clock.now() - outboxGraceMs);
     const waiting = await listOutbox(kv, { beforeId, limit: pageSize });
+    waiting.push(...await listAhead());
     await Promise.all(waiting.map(async ({ text, ...event }) => {
       if (text !== null) {
         await expansion.expand({ ...event, text });

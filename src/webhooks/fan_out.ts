@@ -59,7 +59,7 @@ export function createFanOut(
   deps: Deps,
   { slots, start, onQueued }: ExpansionDeps,
 ): FanOut {
-  const { committer, clock, config, log } = deps;
+  const { committer, clock, config, log, holders } = deps;
 
   function place(event: PendingEvent, named: OutboxRow["deliveries"][number]): Placed {
     const { projectId, eventType, eventVersion } = event.row;
@@ -73,7 +73,7 @@ export function createFanOut(
       eventVersion,
     }, now);
     const leased = () =>
-      leasedDelivery(fresh, deps.id("lease"), now + leaseMs(config.webhooks.timeoutMs));
+      leasedDelivery(fresh, holders.own, now + leaseMs(config.webhooks.timeoutMs));
     if (endpoint.queue.length === 0 && slots.freeForNew(endpoint, now) > 0) {
       slots.take(endpoint);
       return { endpoint, delivery: leased(), where: "slot" };
@@ -178,6 +178,8 @@ export function createFanOut(
       onQueued();
     },
     async expand(event) {
+      const announced = holders.announce();
+      if (announced) await announced;
       for (let left: PendingEvent | null = event; left;) left = await expandPart(left);
     },
   };

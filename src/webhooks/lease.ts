@@ -32,7 +32,7 @@ export function leaseMs(timeoutMs: number): number {
 
 /** Takes leases by check-and-set: of several processes, one gets each delivery. */
 export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): Leases {
-  const { kv, committer, clock, config, log, metrics } = deps;
+  const { kv, committer, clock, config, log, metrics, holders } = deps;
   const { attemptsMax, backoffBaseMs, timeoutMs } = config.webhooks;
   const policy = { attemptsMax, backoffBaseMs };
 
@@ -49,7 +49,7 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
     eventText: string,
   ): Promise<boolean> {
     slots.take(endpoint);
-    const delivery = leasedDelivery(value, deps.id("lease"), clock.now() + leaseMs(timeoutMs));
+    const delivery = leasedDelivery(value, holders.own, clock.now() + leaseMs(timeoutMs));
     const write = emptyWrite();
     write.checks.push({ key: deliveryKey(value.projectId, value.id), version });
     putDelivery(write, value, delivery);
@@ -65,6 +65,8 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
 
   return {
     async take(endpoint) {
+      const announced = holders.announce();
+      if (announced) await announced;
       const now = clock.now();
       const free = slots.free(endpoint, now);
       const limit = free > 0 ? free : lookedAtMin;

@@ -1,4 +1,4 @@
-import type { Deps } from "../deps.ts";
+import type { Deps, OutsideDeps } from "../deps.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { putDelivery } from "./delivery_rows.ts";
@@ -41,7 +41,7 @@ const waitingMax = 256;
  * cannot be written is attempted again when its lease ends.
  */
 export function createResultRecorder(
-  { kv, committer, clock, log, metrics }: Deps,
+  { kv, committer, clock, log, metrics }: OutsideDeps,
   reportFailing: ReportFailing | null = null,
 ): ResultRecorder {
   const batchMax = Math.min(batchSize, kv.limits.checks - 3);

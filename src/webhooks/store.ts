@@ -32,13 +32,17 @@ export interface Versioned<T> {
 export type WaitingEvent = Omit<PendingEvent, "text"> & { text: string | null };
 
 /**
- * Lists events whose deliveries are not written yet, with ids before the given one, oldest first.
+ * Lists events whose deliveries are not written yet, with ids before one or from one on, oldest
+ * first.
  */
 export async function listOutbox(
   kv: Kv,
-  { beforeId, limit }: { beforeId: string; limit: number },
+  { limit, ...range }: { limit: number } & ({ beforeId: string } | { fromId: string }),
 ): Promise<WaitingEvent[]> {
-  const rows = await kv.list({ prefix: outboxPrefix, end: outboxKey(beforeId), limit });
+  const bound = "beforeId" in range
+    ? { end: outboxKey(range.beforeId) }
+    : { start: outboxKey(range.fromId) };
+  const rows = await kv.list({ prefix: outboxPrefix, ...bound, limit });
   const waiting = rows.flatMap(({ key, value, version }) =>
     value && version ? [{ id: String(key[1]), row: decodeOutbox(value), version }] : []
   );
@@ -176,15 +180,38 @@ export async function listEventsBefore(
   return rows.map(({ key }) => key);
 }
 
+/** A pending delivery, and when it is due, in ms. */
+export interface DueRow {
+  key: Key;
+  dueAt: number;
+  id: string;
+  projectId: string;
+}
+
+/** Which rows in order of time: up to `now`, from `from` on and behind `after`. */
+interface TimeRange {
+  now: number;
+  from?: number;
+  after?: Key | null;
+  limit: number;
+}
+
 /** Lists what is due at a subscription until `now`, oldest first. */
 export async function listDue(
   kv: Kv,
   subscriptionId: string,
-  { now, limit }: { now: number; limit: number },
-): Promise<{ key: Key; dueAt: number; id: string; projectId: string }[]> {
-  const end: Key = [...duePrefix(subscriptionId), now + 1];
-  const rows = await kv.list({ prefix: duePrefix(subscriptionId), end, limit });
-  return rows.map(toDue);
+  range: TimeRange,
+): Promise<DueRow[]> {
+  return (await listInTime(kv, duePrefix(subscriptionId), range)).map(toDue);
+}
+
+async function listInTime(
+  kv: Kv,
+  prefix: Key,
+  { now, from, after, limit }: TimeRange,
+): Promise<Row[]> {
+  const start = after ? [...after, ""] : from === undefined ? null : [...prefix, from];
+  return await kv.list({ prefix, ...(start ? { start } : {}), end: [...prefix, now + 1], limit });
 }
 
 /** Returns when the next delivery is due at a subscription, in ms; null for never. */
@@ -193,7 +220,7 @@ export async function nextDue(kv: Kv, subscriptionId: string): Promise<number | 
   return row ? toDue(row).dueAt : null;
 }
 
-function toDue({ key, value }: Row) {
+function toDue({ key, value }: Row): DueRow {
   const projectId = value ? decodeUtf8(value) ?? "" : "";
   return { key, dueAt: Number(key[2]), id: String(key[3]), projectId };
 }
@@ -215,18 +242,9 @@ export async function readReady(
   return (await kv.get(readyKey(readyMs, subscriptionId))).value !== null;
 }
 
-/** Lists ready rows up to `now`, oldest first, from `after` on (exclusive). */
-export async function listReady(
-  kv: Kv,
-  { now, limit, after }: { now: number; limit: number; after: Key | null },
-): Promise<ReadyRow[]> {
-  const start = after ? { start: [...after, ""] } : {};
-  const rows = await kv.list({
-    prefix: readyPrefix,
-    ...start,
-    end: [...readyPrefix, now + 1],
-    limit,
-  });
+/** Lists ready rows up to `now`, oldest first. */
+export async function listReady(kv: Kv, range: TimeRange): Promise<ReadyRow[]> {
+  const rows = await listInTime(kv, readyPrefix, range);
   return rows.map(({ key, version, value }) => ({
     key,
     version,

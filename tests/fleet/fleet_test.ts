@@ -189,6 +189,24 @@ Deno.test("fleet: one process sweeps, and another one takes over when it leaves 
   assert.equal(await holder(), first);
 });
 
+Deno.test("fleet: when the process that sweeps dies, another one sweeps within seconds", async () => {
+  using fleet = await fleetOfTwo();
+  const { one, two, beat } = fleet;
+  await beat();
+  await one.app.sweep();
+  const holder = async () => {
+    const { value } = await one.deps.kv.get(leaseKey("sweep"));
+    return value && JSON.parse(new TextDecoder().decode(value)).holder;
+  };
+  const first = await holder();
+  for (let n = 0; n < 14; n++) {
+    await two.clock.advance(500);
+    await two.app.beat();
+  }
+  await two.app.sweep();
+  assert.notEqual(await holder(), first);
+});
+
 Deno.test("fleet: what a process that does not sweep held is freed by the one that does", async () => {
   using fleet = await fleetOfTwo();
   const { one, two } = fleet;

@@ -294,7 +294,7 @@ for (
 }
 
 Deno.test("chat replay: the mark of a dead process ends with its hold", async () => {
-  using world = await createWorld();
+  using world = await createWorld({ isShared: true });
   await world.deposit("ada", "1");
   using dead = await createWorld({ shareWith: world });
   dead.upstream.once(() => {
@@ -336,7 +336,7 @@ Deno.test("chat replay: a request that never completed leaves nothing behind aft
 });
 
 Deno.test("chat replay: sent to two processes at once, it is charged once", async () => {
-  using world = await createWorld();
+  using world = await createWorld({ isShared: true });
   await world.deposit("ada", "1");
   using second = await createWorld({ shareWith: world });
   const slow = async () => {

@@ -242,7 +242,10 @@ Deno.test("limits: a permit is released by calls that fail, are abandoned, or ar
 });
 
 Deno.test("limits: one user's concurrent calls are limited across processes", async () => {
-  using world = await limited({ user: { concurrent: 1 } });
+  using world = await createWorld({
+    isShared: true,
+    project: { limits: { user: { concurrent: 1 } } },
+  });
   using other = await createWorld({ shareWith: world });
   await world.deposit("ada", "10");
   const gate = Promise.withResolvers<void>();

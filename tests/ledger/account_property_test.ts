@@ -10,6 +10,8 @@ import { always, wellFormedText } from "../support/property.ts";
 import { accountKey } from "../../src/store/keys.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
 import { adminKey, createWorld } from "../support/world.ts";
+import type { EarlierCount } from "../../src/ledger/earlier_counts.ts";
+import { noOthers } from "../support/holders.ts";
 
 const origin = { trigger: { source: "api", actorType: "paywall-owner", actorId: "key" } } as const;
 
@@ -27,7 +29,7 @@ Deno.test("account: an operation that fails half way leaves nothing behind, and 
     30,
     fc.asyncProperty(fc.array(operation, { maxLength: 12 }), async (operations) => {
       using world = await createWorld();
-      const queue = createAccountQueue(world.deps, {
+      const queue = createAccountQueue({ ...world.deps, holders: noOthers }, {
         projectCache: createProjectCache(world.deps),
         topUsers: createTopUsers(world.deps),
       });
@@ -65,8 +67,15 @@ const hold = fc.record({
   expiresAt: fc.nat(),
   connectionId: fc.option(fc.ulid().map((id) => `con_${id}`), { nil: null }),
   budgets: fc.array(fc.tuple(fc.ulid().map((id) => `key_${id}`), amount), { maxLength: 2 }),
+  holder: fc.option(fc.ulid().map((id) => `prc_${id}`), { nil: null }),
 }, { noNullPrototype: true });
 
+const earlier: fc.Arbitrary<EarlierCount> = fc.tuple(
+  fc.constantFrom("2026-10", "2026-11-21"),
+  amount.map(String),
+  fc.nat(),
+  fc.nat(),
+);
 const use = fc.record(
   {
     month: fc.constantFrom("2026-11", "1999-01"),
@@ -77,6 +86,8 @@ const use = fc.record(
     daySpent: amount,
     hour: fc.nat(),
     hourSpent: amount,
+    earlierMonths: fc.array(earlier, { maxLength: 3 }),
+    earlierDays: fc.array(earlier, { maxLength: 3 }),
   },
   { noNullPrototype: true },
 );
@@ -120,6 +131,7 @@ const holdOf = (amount: bigint, used = 0n) => ({
   expiresAt: 1,
   connectionId: null,
   budgets: [],
+  holder: null,
 });
 const unsound: Record<string, Partial<Account>> = {
   "a balance below zero": { balance: toAmount(-1n) },

@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
 import { zero } from "../../src/base/money.ts";
-import { createAccountQueue } from "../../src/ledger/account_queue.ts";
 import { createHolds } from "../../src/ledger/hold.ts";
-import { createProjectCache } from "../../src/projects/project_cache.ts";
 import { forgetJobsPrefix, holdingPrefix } from "../../src/store/keys.ts";
 import type { Kv } from "../../src/store/kv.ts";
-import { createTopUsers } from "../../src/summaries/top_users.ts";
 import { chat } from "../support/chat.ts";
 import { checkBooks } from "../support/books.ts";
 import {
@@ -21,6 +18,7 @@ import {
 import { createScriptedStore } from "../support/store.ts";
 import { keysUnder, verify } from "../support/verify.ts";
 import { createWorld, type World } from "../support/world.ts";
+import { noOthers, queueOf } from "../support/holders.ts";
 
 /** A world whose process dies directly after its n-th write from then on. */
 async function mortalWorld() {
@@ -103,6 +101,5 @@ Deno.test("forget: a late sweep of holds does not bring the name back", async ()
 
 /** Holds of a process whose responses were cut off. */
 function holdsOver({ deps }: World) {
-  const services = { projectCache: createProjectCache(deps), topUsers: createTopUsers(deps) };
-  return createHolds(createAccountQueue(deps, services), deps.clock);
+  return createHolds({ ...deps, holders: noOthers }, queueOf({ deps }));
 }

@@ -3,6 +3,7 @@ import {
   allConnectionsPrefix,
   authorizationsPrefix,
   forgetJobsPrefix,
+  holdingPrefix,
 } from "../../src/store/keys.ts";
 import { chatBody, chatPath } from "../support/books.ts";
 import { ada, forget, forgetWholly, rowsAsTextOf, rowsNaming } from "../support/forget.ts";
@@ -337,4 +338,57 @@ Deno.test("forget: a user who is connected while it starts is not erased", async
   const { status, body } = await forget(world);
   assert.deepEqual([status, body.error?.code, connected], [400, "user_connected", true]);
   assert.deepEqual(await keysUnder(world, forgetJobsPrefix), []);
+});
+
+Deno.test("forget: a wallet's user is erased right after a call, and the hold index names them no more", async () => {
+  const { world } = await makeShared();
+  using _ = world;
+  assert.equal((await world.json(chatPath, { body: chatBody(ada) })).status, 200);
+  await disconnect(world);
+  await deliver(world);
+  assert.equal((await keysUnder(world, holdingPrefix)).length, 1, "it is still listed");
+  assert.equal((await forgetWholly(world)).status, "done");
+  assert.deepEqual(await keysUnder(world, holdingPrefix), []);
+  assert.deepEqual(await rowsNaming(world, ada), []);
+});
+
+Deno.test("forget: while a call of a wallet's user runs, nothing is erased", async () => {
+  const { world } = await makeShared();
+  using _ = world;
+  const gate = createGate();
+  world.upstream.once(async () => {
+    await gate.opened;
+    return completion();
+  });
+  const before = world.upstream.calls.length;
+  const answer = world.json(chatPath, { body: chatBody(ada) });
+  await world.until(() => world.upstream.calls.length > before);
+  await disconnect(world);
+  assert.equal((await forget(world)).body.error.code, "money_held");
+  gate.open();
+  assert.equal((await answer).status, 200);
+  assert.equal((await forgetWholly(world)).status, "done");
+});
+
+Deno.test("forget: what a dead process held for a wallet's user is charged before the name goes", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({
+    env,
+    project: { name: "Helper", mode: "shared" },
+    wrapKv: store.wrap,
+  });
+  await allow(new Device(world), { user: ada });
+  await pay(world, { user: ada });
+  const before = world.upstream.calls.length;
+  world.upstream.reply(() => new Promise(() => {}));
+  world.json(chatPath, { body: chatBody(ada) }).catch(() => {});
+  await world.until(() => world.upstream.calls.length > before);
+  store.dead = true;
+  using after = await createWorld({ env, shareWith: world });
+  await disconnect(after);
+  assert.equal((await forgetWholly(after)).status, "done");
+  await after.app.sweep();
+  assert.deepEqual(await rowsNaming(after, ada), []);
+  await after.clock.advance(61_000);
+  assert.deepEqual((await verify(after)).faults, []);
 });

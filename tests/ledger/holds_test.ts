@@ -83,7 +83,7 @@ async function dyingProcess(world: World, store: { dead: boolean }) {
 
 Deno.test("holds: an expired hold does not count at a read, except for its recorded use", async () => {
   const store = createScriptedStore();
-  using world = await createWorld({ wrapKv: store.wrap });
+  using world = await createWorld({ isShared: true, wrapKv: store.wrap });
   using other = await createWorld({ shareWith: world });
   const hold = await dyingProcess(world, store);
   // Our own count: 8 tokens of prompt and 2 of output.

@@ -7,7 +7,8 @@ import {
   storedEntries,
   whileMoving,
 } from "../support/books.ts";
-import { fedStream } from "../support/upstream.ts";
+import { createGate } from "../support/store.ts";
+import { completion, fedStream } from "../support/upstream.ts";
 import { createWorld, type World } from "../support/world.ts";
 
 const refundPath = "/v1/user/refund";
@@ -211,4 +212,27 @@ Deno.test("refund: the same key replays the first response, and refunds once", a
   assert.equal(other.body.error.code, "idempotency_key_reused");
   const refunds = (await storedEntries(world, "ada")).filter(({ kind }) => kind === "refund");
   assert.equal(refunds.length, 1);
+});
+
+Deno.test("refund: of a deposit, takes nothing that a running call holds", async () => {
+  using world = await createWorld();
+  const { body: { activityId } } = await world.json("/v1/user/balance/deposit", {
+    body: { user: "ada", amount: "1" },
+  });
+  const gate = createGate();
+  world.upstream.once(async () => {
+    await gate.opened;
+    return completion();
+  });
+  const answer = world.json(chatPath, { body: chatBody("ada") });
+  await world.until(() => world.upstream.calls.length === 1);
+  const { held, available } = await world.balance("ada");
+  assert.notEqual(held, "0");
+  const { status, body } = await world.json("/v1/user/refund", { body: { activityId } });
+  assert.equal(status, 200);
+  assert.equal(body.amount, available);
+  assert.deepEqual(await world.balance("ada"), { balance: held, held, available: "0" });
+  gate.open();
+  assert.equal((await answer).status, 200);
+  await checkBooks(world, "ada");
 });

@@ -7,7 +7,7 @@ import {
   encodeAccount,
   type Hold,
 } from "../../src/ledger/account.ts";
-import { takeExpired } from "../../src/ledger/account_tx.ts";
+import { takeEnded } from "../../src/ledger/account_tx.ts";
 import { type Amount, fromDecimal, toAmount, zero } from "../../src/base/money.ts";
 import { chatBody, chatPath, storedAccount, storedRows } from "../support/books.ts";
 import { chat, until } from "../support/chat.ts";
@@ -105,7 +105,16 @@ Deno.test("refusal: beyond a cap the reason is the authorization, even while lit
 /** A hold of 1 whose process died before it ever renewed it. */
 function deadHold(world: World, amount: Amount, connectionId: string | null): Hold {
   const expiresAt = world.clock.now() - 1;
-  return { id: world.deps.id("req"), amount, used: zero, expiresAt, connectionId, budgets: [] };
+  const holder = null;
+  return {
+    id: world.deps.id("req"),
+    amount,
+    used: zero,
+    expiresAt,
+    connectionId,
+    budgets: [],
+    holder,
+  };
 }
 
 Deno.test("refusal: dead holds prevent nothing, however many there are", async () => {
@@ -183,11 +192,21 @@ Deno.test("refusal: dead holds do not count as running calls toward the limit", 
 Deno.test("refusal: expired holds end, and what the others hold stays held", () => {
   const now = 1_000;
   const hold = (id: string, amount: string, expiresAt: number): Hold => (
-    { id, amount: fromDecimal(amount), expiresAt, used: zero, connectionId: null, budgets: [] }
+    {
+      id,
+      amount: fromDecimal(amount),
+      expiresAt,
+      used: zero,
+      connectionId: null,
+      budgets: [],
+      holder: null,
+    }
   );
   const holds = [hold("one", "1", now + 1), hold("dead", "2", now), hold("other", "4", now + 1)];
   const account = { ...emptyAccount(), balance: fromDecimal("10"), holds, held: fromDecimal("7") };
-  assert.deepEqual(takeExpired(account, holds, now).map(({ id }) => id), ["dead"]);
+  assert.deepEqual(takeEnded(account, holds, (hold) => hold.expiresAt <= now).map(({ id }) => id), [
+    "dead",
+  ]);
   assert.deepEqual(account.holds.map(({ id }) => id), ["one", "other"]);
   assert.equal(account.held, fromDecimal("5"));
 });
@@ -243,10 +262,11 @@ Deno.test("refusal: dead holds left for later keep no more held than before", ()
       used: fromDecimal("2"),
       connectionId: null,
       budgets: [],
+      holder: null,
     }
   );
   const account = { ...emptyAccount(), holds: Array.from({ length: 30 }, (_, n) => dead(n)) };
-  const ending = takeExpired(account, account.holds, 1);
+  const ending = takeEnded(account, account.holds, () => true);
   assert.equal(account.held, BigInt(30 - ending.length) * fromDecimal("1"));
 });
 

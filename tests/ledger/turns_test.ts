@@ -13,6 +13,7 @@ import { accountKey, allRowWaitersPrefix, projectKey } from "../../src/store/key
 import { emptyWrite, type Kv } from "../../src/store/kv.ts";
 import { batchReads } from "../../src/store/read_batcher.ts";
 import { MemoryStore } from "../simulation/memory_store.ts";
+import { noOthers } from "../support/holders.ts";
 import { mulberry32 } from "../support/random.ts";
 import { createWorld } from "../support/world.ts";
 
@@ -108,7 +109,7 @@ function openFleet(count: number, wayMs = 10) {
       Uint8Array.from({ length }, () => Math.floor(random() * 256));
     const projectCache = { current: () => snapshot, refresh: () => Promise.resolve(snapshot) };
     member.queue = createAccountQueue(
-      { kv, committer, clock, id, randomBytes, metrics },
+      { kv, committer, clock, id, randomBytes, metrics, holders: noOthers },
       { projectCache: projectCache as never, topUsers: { observe() {} } },
     );
     return member;

@@ -56,7 +56,7 @@ Deno.test("concurrency: of 200 chats at once a user who can pay for ten gets ten
 });
 
 Deno.test("concurrency: the same through two processes on one store", async () => {
-  using world = await createWorld({ project: wholeAnswers });
+  using world = await createWorld({ isShared: true, project: wholeAnswers });
   using other = await createWorld({ shareWith: world });
   [world, other].forEach(useEverything);
   await world.deposit("ada", formatAmount(10n * answerUnits));

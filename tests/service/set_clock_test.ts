@@ -157,3 +157,129 @@ Deno.test("set clock: what counts in a day or a month continues in the next one 
     ] as const
   ) assert.equal(periodAt(now, unit, last), expected, `${unit} ${last}`);
 });
+
+/** What a user was charged on each day that entries name. */
+async function chargedByDay(world: World, user = "ada"): Promise<Record<string, number>> {
+  const days: Record<string, number> = {};
+  for (const { kind, amount, createdAt } of await world.activities(user)) {
+    const day = createdAt.slice(0, 10);
+    if (kind === "charge") days[day] = (days[day] ?? 0) + Number(amount);
+  }
+  return days;
+}
+
+/** Charges one unit as often as it goes. */
+async function spendAll(world: World): Promise<number> {
+  let spent = 0;
+  while (spent < 100 && (await charge(world, "1")).success) spent++;
+  return spent;
+}
+
+const jumps = [0, dayMs, 0, -dayMs, 0, 2 * dayMs, dayMs, 0, 40 * dayMs, 0];
+
+for (
+  const [what, make] of [
+    ["limit of a user", async () => {
+      const limits = { user: { spendPerDay: "20" } };
+      const world = await createWorld({ project: { limits } });
+      await world.deposit("ada", "1000");
+      return world;
+    }],
+    ["allowance of a wallet", async () => {
+      const world = await sharedWorld();
+      await allow(new Device(world), { cap: "20" });
+      await pay(world, { amount: "1000" });
+      return world;
+    }],
+  ] as const
+) {
+  Deno.test(`set clock: the daily ${what} begins once, however the clock is set in between`, async () => {
+    using world = await make();
+    // Not at midnight: there a day goes on where it has begun for another process.
+    await world.clock.advance(dayMs / 2);
+    assert.equal(await spendAll(world), 20);
+    let at = 0;
+    for (const jump of jumps) {
+      world.clock.set(jump - at);
+      at = jump;
+      await spendAll(world);
+    }
+    assert.equal(at, 0);
+    assert.equal(await spendAll(world), 0);
+    for (const [day, spent] of Object.entries(await chargedByDay(world))) {
+      assert.ok(spent <= 20, `${spent} on ${day}`);
+    }
+    await world.clock.advance(3 * dayMs);
+    assert.equal(await spendAll(world), 20, "a day that has not been yet");
+  });
+}
+
+Deno.test("set clock: a monthly limit begins once, and a day has what it had left", async () => {
+  const limits = { user: { spendPerDay: "20", spendPerMonth: "30" } };
+  using world = await createWorld({ project: { limits } });
+  await world.deposit("ada", "1000");
+  await world.clock.advance(dayMs / 2);
+  for (let n = 0; n < 12; n++) await charge(world, "1");
+  const monthMs = 31 * dayMs;
+  world.clock.set(monthMs);
+  assert.equal(await spendAll(world), 20);
+  world.clock.set(-monthMs);
+  assert.equal(await spendAll(world), 8, "20 a day");
+  await world.clock.advance(dayMs);
+  assert.equal(await spendAll(world), 10, "30 a month");
+});
+
+Deno.test("set clock: an authorization allows no more after another one by the same person", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device, { cap: "20" });
+  await pay(world, { amount: "1000" });
+  await world.clock.advance(dayMs / 2);
+  assert.equal(await spendAll(world), 20);
+  world.clock.set(dayMs);
+  assert.equal(await spendAll(world), 20);
+  await world.json("/v1/user/disconnect?user=ada", { method: "POST" });
+  world.clock.set(-dayMs);
+  await allow(device, { cap: "20" });
+  assert.equal(await spendAll(world), 0);
+});
+
+Deno.test("set clock: links for an authorization work after one that was decided ahead of time", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  world.clock.set(2 * 3_600_000);
+  await allow(device, { cap: "5" });
+  await pay(world, { amount: "10" });
+  await world.json("/v1/user/disconnect?user=ada", { method: "POST" });
+  world.clock.set(-2 * 3_600_000);
+  await allow(device, { cap: "5" });
+  assert.equal((await charge(world, "1")).success, true);
+});
+
+Deno.test("set clock: deliveries and retries of a wrong clock are due once it is right", async () => {
+  using world = await createWorld();
+  await subscribe(world, { events: ["balance.deposit.*"] });
+  world.clock.set(5 * 3_600_000);
+  world.subscriber.reply(() => ({ status: 500 }));
+  await world.deposit("ada", "1");
+  await deliver(world);
+  world.clock.set(-5 * 3_600_000);
+  world.subscriber.reply(() => ({ status: 200 }));
+  await world.app.sweep();
+  await deliver(world);
+  assert.deepEqual((await logs(world)).map(({ status }) => status), ["success"]);
+});
+
+Deno.test("set clock: it is logged by how much a clock was set, once", async () => {
+  using world = await createWorld();
+  const told = () =>
+    world.logged.filter(({ event }) => event === "clock_set").map(({ byMs }) => byMs);
+  await world.app.beat();
+  world.clock.set(7_200_000);
+  await world.app.beat();
+  await world.clock.advance(60_000);
+  await world.app.beat();
+  world.clock.set(-7_200_000);
+  await world.app.beat();
+  assert.deepEqual(told(), [7_200_000, -7_200_000]);
+});

@@ -6,7 +6,6 @@ Deno.test("torture: kills under a mixed load lose nothing, and record nothing tw
     seconds: 6,
     seed: Date.now(),
     lifeMaxMs: 2_500,
-    patient: false,
   });
   const { lost, duplicates, eventsLost, faults, acknowledged, kills, entries } = outcome;
   console.log(outcome);

@@ -18,6 +18,7 @@ import {
   writing,
 } from "./defect_seams.ts";
 import { budgetDefects } from "./budget_defects.ts";
+import { holderDefects } from "./holder_defects.ts";
 import { forgetDefects } from "./forget_defects.ts";
 import { keptDefects } from "./kept_defects.ts";
 import { operatorDefects } from "./operator_defects.ts";
@@ -279,6 +280,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   ...budgetDefects,
+  ...holderDefects,
   ...operatorDefects,
   ...stripeDefects,
   ...forgetDefects,

@@ -8,6 +8,8 @@ export interface StoreLimits {
   inFlight: number;
   /** Whether a refused write returns which checks failed, as PostgreSQL does. */
   namesFailed: boolean;
+  /** Whether several processes use it at once. */
+  isShared: boolean;
   mutations: number;
   valueBytes: number;
   totalBytes: number;
@@ -21,6 +23,7 @@ export const denoLimits: StoreLimits = {
   checks: 100,
   inFlight: 1,
   namesFailed: false,
+  isShared: true,
   mutations: 1_000,
   valueBytes: 65_536,
   totalBytes: 819_200,
@@ -53,9 +56,9 @@ export class MemoryStore {
 
   constructor(limits: Partial<StoreLimits> = {}) {
     this.limits = { ...denoLimits, ...limits };
-    const { checks, inFlight, namesFailed } = this.limits;
+    const { checks, inFlight, namesFailed, isShared } = this.limits;
     this.kv = {
-      limits: { checks, readKeys: 10, inFlight, isShared: true },
+      limits: { checks, readKeys: 10, inFlight, isShared },
       get: async (key) => this.read(key),
       getMany: async (keys) => keys.map((key) => this.read(key)),
       list: async (options) => this.list(options),

@@ -4,7 +4,7 @@ import { ApiError } from "../../src/base/errors.ts";
 import { createIds } from "../../src/base/ids.ts";
 import type { Config } from "../../src/config.ts";
 import type { Clock } from "../../src/base/clock.ts";
-import type { Deps } from "../../src/deps.ts";
+import type { OutsideDeps } from "../../src/deps.ts";
 import { createHttpClient } from "../../src/http/client.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
@@ -52,7 +52,7 @@ export interface Seams {
   /** The store, inside of its deadlines. */
   kv?: (kv: Kv, timeline: Timeline) => Kv;
   /** Everything that the process depends on. */
-  deps?: (deps: Deps) => Deps;
+  deps?: (deps: OutsideDeps) => OutsideDeps;
 }
 
 /** The longest that each part of a clean stop may take, in ms: as in main.ts. */
@@ -80,6 +80,7 @@ export class Process implements Holder {
     const life: Life = {
       name,
       dead: false,
+      leaving: false,
       clockErrorMs: 0,
       now: () => Math.floor((timeline.now + Math.round(life.clockErrorMs)) / grainMs) * grainMs,
       deathListeners: new Set(),
@@ -123,6 +124,7 @@ export class Process implements Holder {
     app.running.cutAll(new ApiError(503, { message: "Restarting.", code: "server_shutdown" }));
     await Promise.race([app.running.idle(), this.#timeline.pause(stopPartMs)]);
     await Promise.race([app.dispatcher.stop(), this.#timeline.pause(stopPartMs)]);
+    this.#life.leaving = true;
     await Promise.race([app.leave().catch(() => {}), this.#timeline.pause(stopPartMs)]);
     this.die();
   }
@@ -141,6 +143,7 @@ export class Process implements Holder {
 
 interface Life extends Holder {
   dead: boolean;
+  leaving: boolean;
   clockErrorMs: number;
   deathListeners: Set<() => void>;
 }
@@ -158,7 +161,7 @@ function skewClock(
   timeline.after(lastsMs, () => life.dead || skewClock(life, around));
 }
 
-function depsOf(life: Life, around: Surroundings): Deps {
+function depsOf(life: Life, around: Surroundings): OutsideDeps {
   const { timeline, config, model, receivers } = around;
   const random = timeline.fork();
   const clock = clockOf(life, timeline);

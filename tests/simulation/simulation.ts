@@ -10,6 +10,7 @@ import { ClaimsAudit } from "./claims_audit.ts";
 import { Crashes } from "./crashes.ts";
 import { withoutThreads } from "./crypto.ts";
 import { DeliveriesAudit } from "./deliveries_audit.ts";
+import { HoldersAudit } from "./holders_audit.ts";
 import { MemoryStore } from "./memory_store.ts";
 import { ModelServer } from "./model_server.ts";
 import { PasskeysAudit } from "./passkeys_audit.ts";
@@ -44,6 +45,7 @@ export interface SeedResult {
   simulatedMs: number;
 }
 
+const hourMs = 60 * 60 * 1000;
 const rules = { attemptsMax: 4, backoffBaseMs: 1_000 };
 const usualTempo = { sweepEveryMs: 15_000, clockSetMaxMs: 60_000 };
 const callsMin = 200;
@@ -91,14 +93,16 @@ interface Begun {
 }
 
 /** The limits of a file, of a KV server or of PostgreSQL, in any combination. */
-const limitsOf = (timeline: Timeline) => ({
+const limitsOf = (timeline: Timeline, slots: number) => ({
+  isShared: slots > 1 || timeline.chance(0.3),
   checks: timeline.chance(0.2) ? 10 : 100,
   inFlight: timeline.pick([1, 1, 4]),
   namesFailed: timeline.chance(0.3),
 });
 
 async function simulate({ seed, seams, timeline, violations }: Begun): Promise<SeedResult> {
-  const store = new MemoryStore(limitsOf(timeline));
+  const slots = timeline.chance(0.7) ? 2 : 1;
+  const store = new MemoryStore(limitsOf(timeline, slots));
   const model = new ModelServer(timeline);
   const receivers = new Receivers(timeline);
   const books = new BooksAudit(model, violations);
@@ -108,7 +112,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const passkeys = new PasskeysAudit(violations);
   const alerts = new AlertsAudit(violations);
   const now = () => timeline.now;
-  const clockErrorMaxMs = timeline.pick([0, 0, 700, 60_000]);
+  const clockErrorMaxMs = timeline.pick([0, 0, 700, 60_000, 120_000]);
   const clockGrainMs = timeline.pick([1, 1, 1_000]);
   const judged = { ...rules, clockErrorMaxMs: clockErrorMaxMs + clockGrainMs };
   const deliveries = new DeliveriesAudit({ store, receivers, violations, rules: judged, now });
@@ -130,6 +134,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     events: {
       beforeLanding: (holder) => crashes.beforeLanding(holder),
       afterLanding: (holder, write) => crashes.afterLanding(holder, write),
+      landed: (holder, write) => holders.landed(holder, write),
       fault: () => deliveries.fault(),
     },
     log(process, level, event, fields) {
@@ -140,38 +145,28 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     },
   };
   const crashes = new Crashes(timeline, {
-    slots: timeline.chance(0.75) ? 2 : 1,
+    slots,
     start: (name) => Process.start(name, around),
     onDeath: () => deliveries.fault(),
   });
+  const isAlive = () => crashes.complete;
+  const world = { timeline, store, weather, tempo, clockErrorMaxMs, isAlive };
+  const holders = new HoldersAudit(world, violations);
   model.onPiece = crashes.inStream;
-  model.onRepeated = (call, before) => auditAttempt(violations, call, before);
-  model.onStray = (call) =>
-    violations.must(false, "a response is continued where it is kept", () => JSON.stringify(call));
-  model.onForeign = (call) =>
-    violations.must(false, "no response reaches another user", () => JSON.stringify(call));
+  auditModel(model, violations);
   store.onLanded = (write) => {
-    books.landed(write);
-    budgets.landed(write);
-    deliveries.landed(write);
-    passkeys.landed(write);
-    alerts.landed(write);
+    for (const audit of [books, budgets, deliveries, passkeys, alerts]) audit.landed(write);
   };
   const living = () => crashes.living();
   const callers = new Callers({ timeline, claims, violations, living });
   const audits = { claims, books, stripe, passkeys };
   const workload = new Workload({ ...audits, timeline, callers, crashes, receivers, store });
 
-  const world = { timeline, weather, tempo, store, violations, crashes };
-  const parts: Play = { ...world, callers, workload, deliveries };
+  const parts: Play = { ...world, violations, crashes, callers, workload, deliveries };
   await play(parts);
   if (!violations.first) {
-    books.atTheEnd(store);
+    for (const audit of [books, claims, stripe, passkeys, deliveries]) audit.atTheEnd(store);
     auditSums(store, violations);
-    claims.atTheEnd();
-    stripe.atTheEnd(store);
-    passkeys.atTheEnd();
-    deliveries.atTheEnd();
     violations.must(callers.calls >= callsMin, "a seed does enough", () => `${callers.calls}`);
     violations.must(crashes.count >= crashesMin, "a seed does enough", () => "too few crashes");
     // Old age is much the same in all seeds: the time is better spent on another start.
@@ -192,6 +187,15 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     rerouted: [...model.attempts.values()].filter(({ length }) => length > 1).length,
     posts: [...receivers.posts.values()].reduce((sum, posts) => sum + posts.length, 0),
   };
+}
+
+/** Judges the calls that reach the model. */
+function auditModel(model: ModelServer, violations: Violations): void {
+  model.onRepeated = (call, before) => auditAttempt(violations, call, before);
+  model.onStray = (call) =>
+    violations.must(false, "a response is continued where it is kept", () => JSON.stringify(call));
+  model.onForeign = (call) =>
+    violations.must(false, "no response reaches another user", () => JSON.stringify(call));
 }
 
 function summaryOf({ trace: { hash, last: trace, steps }, elapsed: simulatedMs }: Timeline) {
@@ -265,8 +269,6 @@ async function play(parts: Play): Promise<void> {
     if (fault) throw fault;
   }
 }
-
-const hourMs = 60 * 60 * 1000;
 
 /**
  * No calls for so long that all temporary records are removed: through storms, and while the last

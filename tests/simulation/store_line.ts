@@ -40,12 +40,16 @@ export interface Weather {
 export interface Holder {
   readonly name: string;
   readonly dead: boolean;
+  /** It stops, and has told the others so. */
+  readonly leaving?: boolean;
   /** The time by its own clock, which may be wrong, in ms. */
   now(): number;
 }
 
 /** Events around the writes of a process. */
 export interface LineEvents {
+  /** A write has landed, also that of a process that is dead by now. */
+  landed(holder: Holder, write: Write): void;
   /** Just before a write lands, and right after it, before the process gets the result. */
   beforeLanding(holder: Holder): void;
   afterLanding(holder: Holder, write: Write): void;
@@ -106,6 +110,7 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
     const outcome = store.commitOrFailed(write);
     const result = typeof outcome === "string" ? describe(write) : "refused";
     timeline.trace.note(timeline.elapsed, `${holder.name} ${fate}: ${result}`);
+    events.landed(holder, write);
     if (!holder.dead) events.afterLanding(holder, write);
     return outcome;
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { startArguments } from "../../scripts/start_arguments.ts";
-import { type Account, decodeAccount, encodeAccount } from "../../src/ledger/account.ts";
+import { type Account, decodeAccount } from "../../src/ledger/account.ts";
 import { accountKey, holdingPrefix } from "../../src/store/keys.ts";
 import { adminKey, type Body } from "./world.ts";
 
@@ -200,17 +200,6 @@ export async function accountsHolding(folder: string): Promise<Map<string, Accou
     if (account.holds.length > 0) accounts.set(String(user), account);
   }
   return accounts;
-}
-
-/** Moves a stopped service's file forward in time: its holds expire that much earlier. */
-export async function letTimePass(folder: string, ms: number): Promise<void> {
-  using kv = await Deno.openKv(databaseOf(folder));
-  for await (const { key: [, projectId, user] } of kv.list({ prefix: holdingPrefix })) {
-    const key = accountKey(String(projectId), String(user));
-    const account = decodeAccount((await kv.get<Uint8Array>(key)).value);
-    const holds = account.holds.map((hold) => ({ ...hold, expiresAt: hold.expiresAt - ms }));
-    await kv.set(key, encodeAccount({ ...account, holds }));
-  }
 }
 
 /** Waits until a condition holds; fails after this time. */

@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
 import { formatAmount, fromDecimal } from "../../src/base/money.ts";
 import { verifyLedger } from "../../scripts/verify_ledger.ts";
-import {
-  eventually,
-  type Farebox,
-  letTimePass,
-  makeFolder,
-  serviceEnv,
-  startFarebox,
-} from "./process.ts";
+import { eventually, type Farebox, makeFolder, serviceEnv, startFarebox } from "./process.ts";
 import { caPath, type Receiver, receiverEnv, startReceiver } from "./receiver.ts";
 import {
   type Acknowledged,
@@ -60,8 +53,6 @@ interface TortureOptions {
   seed: number;
   /** The longest life of a process, in ms; most are much shorter. */
   lifeMaxMs: number;
-  /** Waits for the holds of dead processes in real time; otherwise the clock is moved. */
-  patient: boolean;
   /**
    * The URL of a PostgreSQL database, or of a KV Connect server, instead of a file; that server's
    * token is in the environment.
@@ -118,10 +109,10 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       roles.map((role, id) => callUntilStopped(service, seen, { id, role })),
     );
     const verifying = verifyUntilStopped(service);
-    const replace = async (meanwhile?: () => Promise<void>) => {
+    const replace = async () => {
       const place = any();
       place.farebox.signal("SIGKILL");
-      place.next = place.farebox.ended.then(meanwhile).then(start);
+      place.next = place.farebox.ended.then(start);
       place.farebox = await place.next;
     };
     let kills = 0;
@@ -138,8 +129,6 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       options.onKill?.(kills, seen);
     }
     service.stopping = true;
-    // A caller that repeats a chat waits for the hold that its first attempt has left.
-    if (!options.patient) await replace(() => letTimePass(folder.path, 60_000));
     await calling;
     const verified = await verifying;
     const { farebox } = any();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type App, createApp } from "../../src/app.ts";
 import { createIds } from "../../src/base/ids.ts";
 import { readConfig } from "../../src/config.ts";
-import type { Deps } from "../../src/deps.ts";
+import type { Deps, OutsideDeps } from "../../src/deps.ts";
 import { createHttpClient } from "../../src/http/client.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
@@ -27,7 +27,7 @@ export const adminKey = "test-admin-key-of-at-least-32-characters";
 /** One service for a test: a real in-memory store, a manual clock, a scripted upstream. */
 export interface World extends Disposable {
   app: App;
-  deps: Deps;
+  deps: OutsideDeps;
   clock: HandClock;
   upstream: UpstreamScript;
   subscriber: SubscriberScript;
@@ -90,7 +90,12 @@ interface WorldOptions {
   sendWebhook?: Deps["sendWebhook"];
   /** Tells the service that other processes use the store. */
   isShared?: boolean;
-  /** Another world's store, as a second process on it. */
+  /** By how many ms its clock is ahead of the one that the test moves. */
+  aheadMs?: number;
+  /**
+   * Another world's store, as a second process on it. Where that is not shared, it is the next
+   * process: the other one is taken for dead.
+   */
   shareWith?: World;
   /** A database that exists already; else a new one in memory. The world closes it. */
   database?: Deno.Kv;
@@ -118,6 +123,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const { seed = 1, env = {}, dev = false, wrapKv, shareWith } = options;
   const random = mulberry32(seed + (shareWith ? 7919 : 0));
   const clock = shareWith?.clock ?? createHandClock();
+  const { aheadMs = 0 } = options;
+  const ownClock = aheadMs === 0 ? clock : { ...clock, now: () => clock.now() + aheadMs };
   const upstream = createUpstreamScript(clock);
   const subscriber = shareWith?.subscriber ?? createSubscriberScript();
   const stripe = createStripeDouble();
@@ -128,13 +135,13 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     ? denoKv(options.database)
     : (shareWith && stores.get(shareWith)) ?? await openTestStore(options.isShared);
   const kv = batchReads(guardKv(wrapKv ? wrapKv(plain(store)) : store, (work) => work), clock);
-  const id = createIds(clock.now, random);
+  const id = createIds(ownClock.now, random);
   const meter = createMetrics();
-  const deps: Deps = {
+  const deps: OutsideDeps = {
     config,
     kv,
     committer: createCommitter({ kv, newBatchId: () => id("batch"), clock, meter }),
-    clock,
+    clock: ownClock,
     id,
     randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
     resolve: subscriber.resolve,
@@ -154,7 +161,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     metrics: meter,
     tracing: null,
     process: {
-      startedAt: clock.now(),
+      startedAt: ownClock.now(),
       runtime: { deno: "2.9.6", v8: "14.0" },
       memory: () => ({ rss: 100e6, heapUsed: 50e6 }),
       cpuSeconds: () => 1,

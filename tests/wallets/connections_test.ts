@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { hasIndexedHold } from "../../src/ledger/balance.ts";
+import { holdsMoney } from "../../src/ledger/hold_sweep.ts";
 import { chatBody, chatPath } from "../support/books.ts";
 import { textOf } from "../support/console.ts";
 import { createScriptedStore } from "../support/store.ts";
@@ -7,6 +7,7 @@ import { completion, fedStream, readEvents, usage, usageChunk } from "../support
 import { allow, charge, Device, env, linkFor, pay, sharedWorld } from "../support/wallets.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";
 import { adminKey, createWorld } from "../support/world.ts";
+import { queueOf } from "../support/holders.ts";
 
 Deno.test("wallet: every authorization is shown and can be ended, however many there are", async () => {
   using world = await sharedWorld();
@@ -104,7 +105,10 @@ Deno.test("wallet: what each user holds of it is indexed, for the sweep and for 
   }
   for (const user of users) {
     assert.equal(
-      await hasIndexedHold(world.deps.kv, { projectId: world.projectId, user }),
+      await holdsMoney({ kv: world.deps.kv, queue: queueOf(world) }, {
+        projectId: world.projectId,
+        user,
+      }),
       true,
       user,
     );

@@ -35,6 +35,7 @@ Deno.test("delivery: a deposit reaches its subscriber, with the contract's body 
       walletUserId: "ada",
       externalUserId: "ada",
       amount: "5",
+      balanceVersion: 1,
       currency: "usd",
       activityId: deposit.activityId,
       source: "api",

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { fromBytes } from "../../src/base/json.ts";
 import { unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
+import type { Kv } from "../../src/store/kv.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { type Body, createWorld } from "../support/world.ts";
-import { deliver, logs, subscribe, subscriptionsPath } from "../support/webhooks.ts";
+import { deliver, logs, operate, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 
 Deno.test("logs: an entry describes the delivery, and contains the event as it was sent", async () => {
   using world = await createWorld();
@@ -231,4 +232,32 @@ Deno.test("logs: a delivery in its first attempt is found by its filters only", 
   assert.deepEqual(await found(`&subscriptionId=${other.id}${type}`), [other.id]);
   assert.deepEqual(await found(`&subscriptionId=${other.id}&eventType=balance.charge.created`), []);
   assert.deepEqual(await found("&eventType=balance.charge.created"), []);
+});
+
+Deno.test("logs: a delivery that is made pending again while old ones are removed is kept", async () => {
+  let between: (() => Promise<unknown>) | null = null;
+  const wrapKv = (kv: Kv): Kv => ({
+    ...kv,
+    async list(options) {
+      const rows = await kv.list(options);
+      const isTrims = options.prefix[0] === "log" && options.end && !options.start;
+      const work = isTrims && rows.length > 0 ? between : null;
+      if (work) between = null;
+      await work?.();
+      return rows;
+    },
+  });
+  using world = await createWorld({ wrapKv, env: { WEBHOOK_RETENTION_DAYS: "1" } });
+  await subscribe(world, { events: ["balance.deposit.*"] });
+  await world.deposit("ada", "1");
+  await deliver(world);
+  const [old] = await logs(world);
+  assert.equal(old?.status, "success");
+  await world.clock.advance(2 * 24 * 3_600_000);
+  world.subscriber.reply(() => ({ status: 500 }));
+  between = () => operate(world, `/deliveries/${old?.id}/redeliver`);
+  await world.app.sweep();
+  assert.equal(between, null, "the sweep has looked at it");
+  const [again] = await logs(world);
+  assert.deepEqual([again?.id, again?.status], [old?.id, "pending"]);
 });

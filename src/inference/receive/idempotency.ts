@@ -136,7 +136,7 @@ function isOfUser(value: Uint8Array | null, { user, fingerprint }: IdempotencyMa
 }
 
 async function readPrevious(
-  { deps: { kv, clock }, texts }: Services,
+  { deps, texts }: Services,
   { projectId, mark, row: { key, value } }: {
     projectId: string;
     mark: IdempotencyMark;
@@ -147,14 +147,14 @@ async function readPrevious(
   if (!value) return nothing;
   const head = keptHead<Head>(value);
   if (head.state === "done") {
-    if (head.expiresAt <= clock.now()) return nothing;
+    if (head.expiresAt <= deps.clock.now()) return nothing;
     if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
     const body = texts.textOf(key, value);
     if (body === null) throw responseUnreadable();
     return { stored: { status: head.status ?? 200, headers: head.headers, body } };
   }
   const holder = { projectId, user: head.user, wallet: head.wallet };
-  if (!(await isHoldActive(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
+  if (!(await isHoldActive(deps, holder, head.holdId))) return nothing;
   if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
   return "running";
 }
