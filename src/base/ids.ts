@@ -1,4 +1,4 @@
-import { decodeTime, encodeTime, incrementBase32, monotonicFactory } from "ulid";
+import { decodeTime, encodeTime, incrementBase32, ulid as newUlid } from "ulid";
 
 /** What an id names; the prefix is part of the id. */
 export type IdKind =
@@ -36,19 +36,16 @@ const timeChars = 10;
  * millisecond.
  */
 export function createIds(now: () => number, random: () => number): MakeId {
-  const next = monotonicFactory(random);
   let lastAt = -1;
   let time = "";
   let bits = "";
   return (kind) => {
     const at = now();
     if (at > lastAt) {
-      const first = next(at);
       lastAt = at;
-      time = first.slice(0, timeChars);
-      bits = first.slice(timeChars);
+      time = encodeTime(at, timeChars);
+      bits = newUlid(at, random).slice(timeChars);
     } else {
-      // The library would encode the same time again for each id.
       bits = incrementBase32(bits);
     }
     return `${kind}_${time}${bits}`;

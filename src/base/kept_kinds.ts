@@ -7,6 +7,7 @@ export const keptKinds = [
   "chat_replay",
   "console_session",
   "delivery",
+  "device",
   "event",
   "kept_by_user",
   "kept_id",
@@ -14,6 +15,7 @@ export const keptKinds = [
   "link",
   "paywalled",
   "pending_payment",
+  "person_device",
   "redelivery_job",
   "requests",
   "sent_confirmations",
@@ -23,6 +25,8 @@ export const keptKinds = [
   "unbooked_payment",
   "unverified_events",
   "user_link",
+  "wallet_link",
+  "wallet_mail",
 ] as const;
 /** One of these kinds. */
 export type KeptKind = typeof keptKinds[number];

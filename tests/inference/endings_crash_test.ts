@@ -90,6 +90,7 @@ for (const kind of callKinds) {
     ];
     assert.deepEqual(whole.remains.charges, [`usage ${kind.costs.report}`]);
     assert.deepEqual(whole.remains.events, ["completed"]);
+    assert.deepEqual(whole.remains.kept, kind.keeps ?? []);
     if (kind.hasKey && kind.gets === "whole") assert.equal(whole.remains.key, "has a 200");
     let least = 0;
     for (let n = 0, isDead = true; isDead; n++) {

@@ -236,6 +236,8 @@ function expected(kind: CallKind, ending: Ending): Outcome {
   const attempts = kind.routed ? attemptsOf(kind, ending) : [];
   const errors = [...attempts.slice(0, -1).flatMap(({ error }) => error ?? []), ...told.errors];
   const charges = charge ? [`usage ${kind.costs[charge]}`] : [];
+  // A row that names a hold that is gone counts no longer.
+  const freeKey = error === lost ? "is free, and has a row" : "is free";
   const status = error && by !== "its caller" ? error[1] : 200;
   return {
     caller: gotOf(kind, seen),
@@ -246,9 +248,7 @@ function expected(kind: CallKind, ending: Ending): Outcome {
     rows: [told.row],
     counted: { calls: [told.call], errors: errors.sort() },
     ...(kind.routed ? { targets: toldOfTargets(attempts) } : {}),
-    ...(kind.hasKey
-      ? { key: charge && kind.gets === "whole" ? `has a ${status}` : "is free" }
-      : {}),
+    ...(kind.hasKey ? { key: charge && kind.gets === "whole" ? `has a ${status}` : freeKey } : {}),
     faults: [],
   };
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../../src/base/errors.ts";
+import { allChatReplaysPrefix } from "../../src/store/request_keys.ts";
 import type { CallKind } from "./call_kinds.ts";
 import {
   callKind,
@@ -15,7 +16,7 @@ import {
   wholeBody,
 } from "./call_world.ts";
 import { plant } from "./plant.ts";
-import { verify } from "./verify.ts";
+import { keysUnder, verify } from "./verify.ts";
 import type { World } from "./world.ts";
 
 /** A part of an upstream's body; `beyond` comes in place of the rest. */
@@ -110,7 +111,7 @@ async function endInCell(kind: CallKind, deed: Deed, cell: Cell): Promise<Outcom
         },
       }
       : {}),
-    ...(kind.hasKey ? { key: await repeated(world, kind, caller) } : {}),
+    ...(kind.hasKey ? { key: await keyOf(world, kind, caller) } : {}),
     faults: (await verify(world)).faults,
   };
 }
@@ -284,6 +285,13 @@ function seenBy({ gets }: CallKind, { response, text, isBroken }: Caller): strin
   const cost = headers.get("x-service-cost");
   const isLast = headers.get("x-should-retry") === "false";
   return `${status}${cost === null ? "" : ` for ${cost}`}${isLast ? ", not to be repeated" : ""}`;
+}
+
+/** What a call has left under its key. */
+async function keyOf(world: World, kind: CallKind, caller: Caller): Promise<string> {
+  const rows = await keysUnder(world, allChatReplaysPrefix);
+  const again = await repeated(world, kind, caller);
+  return again === "is free" && rows.length > 0 ? "is free, and has a row" : again;
 }
 
 /** What the same request gets under its key, now that the upstream answers as usual. */
