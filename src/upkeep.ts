@@ -63,7 +63,6 @@ export function createUpkeep(
   return {
     async sweep() {
       await flushCounters();
-      await sealingMark.note();
       await loadCatalogue();
       try {
         if (await lease.take()) await sweepAll();
@@ -71,6 +70,7 @@ export function createUpkeep(
       } finally {
         await removal.run();
       }
+      await sealingMark.note();
     },
     beat: fleet.beat,
     async leave() {

@@ -1,7 +1,7 @@
 import { fromDecimal } from "../base/money.ts";
 import { formatShort } from "../base/money_text.ts";
 import type { Deps } from "../deps.ts";
-import { pseudonymStart } from "../ledger/pseudonym.ts";
+import { isPseudonym } from "../ledger/pseudonym.ts";
 import { readUserStats } from "../ledger/user_stats.ts";
 import { merchantIdOf, unbookedOfProject } from "../payments/unbooked.ts";
 import { isSecretWrong, readUnverified } from "../payments/unverified.ts";
@@ -100,13 +100,13 @@ const finders: Readonly<Record<AlertRule, Find>> = {
     const least = userBalance && fromDecimal(userBalance.below);
     if (stats === null || least === null) return [];
     const { currency } = project;
-    return stats.first.low.filter(({ user, balance }) =>
-      balance < least && !user.startsWith(pseudonymStart)
-    ).map(({ user, balance }) => ({
-      rule: "userBalance",
-      about: { user },
-      summary: `A user’s balance is ${formatShort(balance, currency, { rounding: "trunc" })}.`,
-    }));
+    return stats.first.low.filter(({ user, balance }) => balance < least && !isPseudonym(user)).map(
+      ({ user, balance }) => ({
+        rule: "userBalance",
+        about: { user },
+        summary: `A user’s balance is ${formatShort(balance, currency, { rounding: "trunc" })}.`,
+      }),
+    );
   },
 
   async totalBalance({ deps }, project, { totalBalance }) {

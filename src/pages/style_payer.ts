@@ -5,6 +5,7 @@ export const payerStyle = `
 .payer .card { padding: 1.75rem; box-shadow: var(--shadow-large); }
 @media (max-width: 30rem) { .payer .card { padding: 1.25rem; }
   .payer > main { padding-top: 1.25rem; } }
+.payer .notice form { margin: 1rem 0; }
 .payer h1 { font-size: 1.25rem; } .payer h2 { font-size: 1rem; margin: 0 0 0.75rem; }
 .payer button, .payer .button { min-height: 2.875rem; font-weight: 600; }
 .payer button.plain { min-height: 2.5rem; font-weight: 500; color: var(--muted); }

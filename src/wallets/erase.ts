@@ -21,10 +21,11 @@ import {
 } from "../store/keys.ts";
 import { emptyWrite, type Row } from "../store/kv.ts";
 import { listAfter, readPlace, type ScanBudget } from "../store/scan.ts";
+import { eraseWays } from "./erase_ways.ts";
 import { markConnection } from "./store.ts";
 
 interface Services {
-  deps: Pick<Deps, "kv" | "committer">;
+  deps: Pick<Deps, "kv" | "committer" | "clock">;
   projectCache: ProjectCache;
   queue: AccountQueue;
 }
@@ -105,6 +106,7 @@ export function createConnectionEraser({ deps, projectCache, queue }: Services):
         place.entry = done.next === null ? null : String(done.next);
         if (done.next !== null) break;
         if (!(await rename(erasure, row))) break;
+        await eraseWays(deps, String(row.key[1]));
       }
       const last = row ?? rows.at(-1);
       if (last) place.after = [String(last.key[1]), String(last.key[2]), String(last.key[3])];

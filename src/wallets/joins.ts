@@ -158,7 +158,12 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
       }
     },
     async sweep() {
-      const rows = await listAfter(kv, walletJoinsPrefix, { after, limit: joinsPerSweep });
+      const rows = await listAfter(kv, walletJoinsPrefix, { after, limit: joinsPerSweep })
+        .catch((error) => {
+          // The other sweeps need not wait for it.
+          log("error", "wallet_join_failed", errorFields(error));
+          return [];
+        });
       after = rows.length < joinsPerSweep ? null : rows.at(-1)?.key ?? null;
       for (const { value } of rows) {
         const join = value && decodeJoin(value);

@@ -6,6 +6,8 @@ import { confirmAddresses } from "../support/alerts.ts";
 import { apiDocument, checkedAnswer, faultOfDelivery, resolved } from "../support/api_document.ts";
 import { metricsToken } from "../support/prometheus.ts";
 import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
+import { connectionKey } from "../../src/store/keys.ts";
+import { passkeyWrite } from "../../src/wallets/store.ts";
 import { allow, Device, env, tellServer } from "../support/wallets.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
@@ -67,6 +69,12 @@ const given: Record<string, Given> = {
   getConnection: { project: { name: "Helper", mode: "shared" } },
   disconnect: { project: { name: "Helper", mode: "shared" }, before: connected },
   disconnectByGet: { project: { name: "Helper", mode: "shared" }, before: connected },
+  findWallets: {
+    call: (world) =>
+      world.json(`/v1/admin/wallets?projectId=${world.projectId}&user=ada`, { key: adminKey }),
+  },
+  joinWallet: { body: () => joining },
+  withdrawWalletJoin: { before: askToJoin },
   forgetUser: { body: () => ({ forfeit: true }) },
   backup: { call: backUp },
   reconcileProjectsStripe: { project: { stripe } },
@@ -77,6 +85,24 @@ const given: Record<string, Given> = {
       tellServer(world, stripeEvent, stripe.webhookSecret, `/v1/stripe/${world.projectId}`),
   },
 };
+
+/** Two wallets: nobody can open the first, and the second has a passkey. */
+const wallets = ["per_01K9Z0C8Q4R7T2V5X8Z1B3D5F7", "per_01K9Z0C8Q4R7T2V5X8Z1B3D5F8"] as const;
+const joining = { into: wallets[1], reasons: { from: "It was on a lost device." } };
+
+async function makeWallets({ deps: { committer }, projectId }: World): Promise<void> {
+  const passkey = { personId: wallets[1], publicKey: "", counter: 0, createdAt: 0, answered: [] };
+  const sets = [
+    ...wallets.map((id) => ({ key: connectionKey(id, projectId, "ada"), value: new Uint8Array() })),
+    ...passkeyWrite("AAAA", passkey, null).sets,
+  ];
+  await committer.commit({ checks: [], sets, deletes: [] });
+}
+
+async function askToJoin(world: World): Promise<void> {
+  const path = `/v1/admin/wallets/${wallets[0]}/join`;
+  assert.equal((await world.json(path, { key: adminKey, body: joining })).status, 200);
+}
 
 /** The world's store is in memory: another service on it has a file to copy. */
 async function backUp(world: World): Promise<Response> {
@@ -159,7 +185,8 @@ async function prepare({ project = {}, before }: Given): Promise<{ world: World;
     sendMail: (mail) => Promise.resolve(void mails.push(mail)),
   });
   await confirmAddresses(world, mails);
-  const ids: Ids = { projectId: world.projectId, user: "ada", model: "gpt-4o-mini" };
+  const { projectId } = world;
+  const ids: Ids = { projectId, user: "ada", model: "gpt-4o-mini", walletId: wallets[0] };
   if (project.mode !== "shared") {
     const { id: subscriptionId } = await subscribe(world);
     await world.deposit("ada", "10");
@@ -179,6 +206,7 @@ async function prepare({ project = {}, before }: Given): Promise<{ world: World;
       keyId: keys.body.keys[0].id,
     });
   }
+  await makeWallets(world);
   await before?.(world);
   return { world, ids };
 }

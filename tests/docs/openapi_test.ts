@@ -16,6 +16,8 @@ const pages = [
   "/authorize/:token",
   "/alerts/confirm/:token",
   "/wallet",
+  "/wallet/email",
+  "/wallet/mail/:token",
   "/wallet/passkeys/options",
   "/wallet/passkeys",
   "/wallet/sign-in/options",

@@ -239,7 +239,7 @@ Deno.test("forget: no one is connected or paid for by that name until it complet
   forgetter.atomic = async (write, real) => {
     if (write.sets.some(({ key }) => key[0] === "entry") && decisions.length === 0) {
       for (const decision of ["approve", "decline"]) {
-        decisions.push((await other.post(link, { decision, cap: "10" })).status);
+        decisions.push((await other.post(link, { decision, cap: "10", wallet: "new" })).status);
       }
       const late = { ...session, id: "cs_late", payment_status: "paid" };
       const told = { ...event, id: "evt_late", data: { object: late } };
@@ -280,7 +280,7 @@ Deno.test("forget: an operation or authorization under way for that name is refu
   };
   const late = { ...session, id: "cs_late", payment_intent: "pi_late", payment_status: "paid" };
   const told = tellServer(between, { ...event, id: "evt_late", data: { object: late } });
-  const allowed = new Device(asked).post(link, { decision: "approve", cap: "10" });
+  const allowed = new Device(asked).post(link, { decision: "approve", cap: "10", wallet: "new" });
   await begun.opened;
   const statuses: number[] = [];
   forgetter.atomic = async (write, real) => {

@@ -40,8 +40,12 @@ export class PasskeysAudit {
       touched.add(String(id ?? first));
     }
     for (const [kind, first, id] of deletes) {
-      if (kind === "passkey") this.#stored.delete(String(first));
-      else if (kind === "person_passkey") this.#owned.delete(`${first} ${id}`);
+      if (kind === "passkey") {
+        this.#stored.delete(String(first));
+        // An empty wallet whose users were all erased goes with its passkeys.
+        const made = this.#made.get(String(first));
+        if (made) made.taken = false;
+      } else if (kind === "person_passkey") this.#owned.delete(`${first} ${id}`);
       else continue;
       touched.add(String(id ?? first));
     }

@@ -46,6 +46,8 @@ export interface CallKind {
   hasKey: boolean;
   project: Body;
   costs: Costs;
+  /** Rows that are kept of its response, with their number. */
+  keeps?: readonly string[];
   step: Step;
 }
 
@@ -140,6 +142,7 @@ const wholeKinds: CallKind[] = [
   },
   {
     ...{ name: "a whole chat under a key", ...usual, ...chat, sent: sent.chatJson },
+    keeps: ["cached_response 1"],
     project: cached,
     step: { of: UsageMeter.prototype, method: "addUsage", known: "count" },
   },
@@ -151,10 +154,12 @@ const wholeKinds: CallKind[] = [
   },
   {
     ...{ name: "a whole response", ...usual, ...response, sent: sent.responseJson },
+    keeps: ["kept_id 2"],
     step: { of: responsesFormat, method: "readResponse", known: "report" },
   },
   {
     ...{ name: "a whole response over a bridge, whose turn is kept", ...usual, ...response },
+    keeps: ["kept_id 2", "kept_turn 1", "kept_by_user 1"],
     sent: { ...sent.chatJson, beyond: sent.largeEnd },
     project: speaking("chat"),
     step: { of: responsesToChat, method: "translateWhole", known: "report" },
@@ -213,6 +218,7 @@ const wholeKinds: CallKind[] = [
 const streamedKinds: CallKind[] = [
   {
     ...{ name: "a streamed chat", ...streamed, ...streamedChat, sent: sent.chatEvents },
+    keeps: ["cached_response 1"],
     project: cached,
     step: {
       of: chatFormat,
@@ -243,6 +249,7 @@ const streamedKinds: CallKind[] = [
   },
   {
     ...{ name: "a streamed response", ...streamed, ...response, sent: sent.responseEvents },
+    keeps: ["kept_id 2"],
     body: { ...response.body, stream: true },
     step: {
       of: responsesFormat,

@@ -3,7 +3,7 @@ import type { Mail } from "../../src/deps.ts";
 import { textOf } from "../support/console.ts";
 import { storeAsText } from "../support/books.ts";
 import { allow, charge, Device, env, linkFor, pathOf, pay } from "../support/wallets.ts";
-import { createWorld, type World } from "../support/world.ts";
+import { adminKey, createWorld, type World } from "../support/world.ts";
 
 // The way back to a wallet by e-mail.
 
@@ -248,4 +248,36 @@ Deno.test("e-mail: it is offered before the first payment, and only where the se
   }
   assert.equal((await other.post("/wallet/email", { email })).status, 404);
   assert.equal((await other.post("/wallet", { action: "add-email", email })).status, 404);
+});
+
+Deno.test("e-mail: an empty wallet whose users were erased keeps no device, passkey or address", async () => {
+  const { world, sent } = await mailWorld();
+  using _ = world;
+  const device = await begin(world, sent);
+  await device.post("/wallet", {
+    action: "revoke",
+    projectId: world.projectId,
+    user: "ada",
+  });
+  const forget = async (user: string) => {
+    const path = `/v1/admin/projects/${world.projectId}/users/${user}/forget`;
+    const body = { forfeit: true };
+    const { status } = await world.json(path, { key: adminKey, body });
+    assert.ok(status === 200 || status === 202, String(status));
+    for (let sweeps = 0; sweeps < 20; sweeps++) await world.app.sweep();
+  };
+  await forget("ada");
+  const ways = async () => {
+    const rows = ["device", "person_device", "wallet_email", "email_wallet"].map((name) =>
+      world.deps.kv.list({ prefix: [name], limit: 9 })
+    );
+    return (await Promise.all(rows)).map(({ length }) => length);
+  };
+  assert.deepEqual(await ways(), [1, 1, 1, 1], "there is money left, and its owner may come back");
+  const poor = new Device(world);
+  await allow(poor, { user: "bob" });
+  await poor.post("/wallet", { action: "revoke", projectId: world.projectId, user: "bob" });
+  assert.deepEqual(await ways(), [2, 2, 1, 1]);
+  await forget("bob");
+  assert.deepEqual(await ways(), [1, 1, 1, 1]);
 });
