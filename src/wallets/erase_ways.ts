@@ -11,11 +11,11 @@ import { listPasskeys, passkeyRemoval, readPasskey } from "./store.ts";
 const rowsPerRead = 100;
 
 /**
- * Removes a wallet's devices, passkeys and e-mail addresses, once everyone for whom it paid has been
- * erased and nothing is left in it: nobody can need them any more.
+ * Removes a wallet's devices, passkeys and e-mail addresses, once everyone for whom it paid has
+ * been erased and nothing is left in it: nobody can need them any more.
  */
 export async function eraseWays(
-  deps: Pick<Deps, "kv" | "clock" | "committer">,
+  deps: Pick<Deps, "kv" | "clock" | "committer" | "holders">,
   personId: string,
 ): Promise<void> {
   const { kv, committer } = deps;
