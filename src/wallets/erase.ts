@@ -25,7 +25,7 @@ import { eraseWays } from "./erase_ways.ts";
 import { markConnection } from "./store.ts";
 
 interface Services {
-  deps: Pick<Deps, "kv" | "committer" | "clock">;
+  deps: Pick<Deps, "kv" | "committer" | "clock" | "holders">;
   projectCache: ProjectCache;
   queue: AccountQueue;
 }
