@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import type { Mail } from "../../src/deps.ts";
 import { addAuthenticator, freePort } from "../support/authenticator.ts";
 import { assertAccessible, assertFits, picture, type Screen, visit } from "../support/browser.ts";
+import { eventually } from "../support/process.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
 // The ways back to a wallet with money in it: after a rotation, without cookies, on a new device,
@@ -83,8 +84,12 @@ async function look(page: Page, name: string): Promise<void> {
   await picture(page, name);
 }
 
-const linkIn = (mail: Mail | undefined) =>
-  /http:\S+\/wallet\/mail\/\S+/.exec(mail?.text ?? "")?.[0] ?? assert.fail("no e-mail");
+/** The link in the e-mail that is sent next: the page says so before it has left. */
+async function linkSent({ sent }: Stage): Promise<string> {
+  await eventually(() => sent.length > 0, { what: "an e-mail" });
+  const { text = "" } = sent.pop() ?? {};
+  return /http:\S+\/wallet\/mail\/\S+/.exec(text)?.[0] ?? assert.fail("no link");
+}
 
 for (const [screen, scheme] of looks) {
   const on = `${screen}-${scheme}`;
@@ -146,7 +151,7 @@ for (const [screen, scheme] of looks) {
     await page.getByRole("button", { name: "Add this address" }).click();
     await page.waitForSelector("text=Look into your inbox");
     await look(page, `mail-sent-${on}`);
-    await page.goto(linkIn(stage.sent.pop()));
+    await page.goto(await linkSent(stage));
     await look(page, `mail-confirm-${on}`);
     await page.getByRole("button", { name: "Confirm the address" }).click();
     await page.waitForSelector("text=The address is confirmed");
@@ -158,7 +163,7 @@ for (const [screen, scheme] of looks) {
     await page.getByLabel("Your e-mail address").fill("ada@example.com");
     await page.getByRole("button", { name: "Send me a link" }).click();
     await page.waitForSelector("text=Look into your inbox");
-    const link = linkIn(stage.sent.pop());
+    const link = await linkSent(stage);
     await page.goto(link);
     await look(page, `mail-open-${on}`);
     await page.getByRole("button", { name: "Open the wallet: $5.00" }).click();
