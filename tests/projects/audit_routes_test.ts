@@ -79,6 +79,11 @@ const others = [
   `GET ${project}/users`,
   `GET ${user}`,
   `GET ${user}/activities`,
+  "GET /v1/admin/wallets",
+  "GET /v1/admin/wallets/:walletId",
+  // What they record is in tests/wallets/joins_test.ts.
+  "DELETE /v1/admin/wallets/:walletId/join",
+  "POST /v1/admin/wallets/:walletId/join",
   // What they record, if anything, is in tests/payments/reconcile_test.ts.
   "POST /v1/admin/stripe/reconcile",
   `POST ${project}/stripe/reconcile`,
