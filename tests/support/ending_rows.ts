@@ -44,7 +44,8 @@ export function endingValue(kind: unknown, endsAt: number): Uint8Array {
   if (kind === "paywalled" || kind === "target_health") return toBytes(since);
   const done = { status: "done", updatedAt: new Date(since).toISOString() };
   const attempts = [{ at: since }];
-  return toBytes({ expiresAt: endsAt, at: since, keptAt: since, lastAt: since, ...done, attempts });
+  const times = { at: since, keptAt: since, lastAt: since };
+  return toBytes({ expiresAt: endsAt, endsAt, ...times, ...done, attempts });
 }
 
 /** A row of one of the kinds with an end of their own. */
