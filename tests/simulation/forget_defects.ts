@@ -47,7 +47,7 @@ export const forgetDefects: readonly Defect[] = [
         key[0] !== "top_users" || !decodeUtf8(value)?.includes(pseudonymStart)
       ),
     })),
-    seedsMax: 40,
+    seedsMax: 150,
   },
   {
     name: "an erased user keeps the old account as well",
