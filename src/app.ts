@@ -130,8 +130,8 @@ export async function createApp(outside: OutsideDeps): Promise<App> {
   const routes = routeMap(openHandlers(services, load));
   const notFound = createNotFound(deps.config);
   const { fetch, flush: flushLog } = mount(deps, routes, { load, notFound });
-  const unasked = createCheckAtStripe(services);
-  const sweepers = [holdSweep, reclaim, redelivery, forget, unasked, alerts, joins];
+  const checkAtStripe = createCheckAtStripe(services);
+  const sweepers = [holdSweep, reclaim, redelivery, forget, checkAtStripe, alerts, joins];
   const upkeep = createUpkeep(deps, services, sweepers);
   return {
     fetch,

@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Mail } from "../deps.ts";
 import { type Alert, alertPath, ruleTitles } from "./alert.ts";
+import { mailStyle } from "../pages/mail_style.ts";
 
 /** The alerts that one e-mail names in full. */
 const namedMax = 20;
@@ -106,14 +107,8 @@ function shownTime(at: Date): string {
 }
 
 const style = {
-  body: "margin:0;padding:24px;background:#f6f7f9;color:#1a1f36;" +
-    "font:15px/1.5 -apple-system,'Segoe UI',Roboto,sans-serif",
-  card: "max-width:560px;margin:0 auto;padding:24px;background:#fff;border-radius:12px;" +
-    "border:1px solid #e3e8ee",
-  title: "margin:0 0 16px;font-size:18px",
+  ...mailStyle,
   alert: "margin:0 0 16px;padding:0 0 0 12px;border-left:4px solid ",
-  quiet: "margin:16px 0 0;color:#5b6478;font-size:13px",
-  link: "color:#4338ca",
 };
 
 function MailBody({ name, lines, more, href, note }: {

@@ -21,7 +21,10 @@ import { AccountTx } from "./account_tx.ts";
 import { holdsEndedBy } from "./hold_end.ts";
 import { createSeenKeys } from "./seen_keys.ts";
 
-/** The only way that money moves: operations on one account, one after the other. */
+/**
+ * Operations on one account, one after the other. The only way that money moves, except between two
+ * wallets of one person: `transfer.ts`.
+ */
 export interface AccountQueue {
   /** Resolves once the operation's decision is durable. Throws 503 when it cannot be. */
   run<T>(ref: AccountRef, operation: AccountOp<T>): Promise<T>;

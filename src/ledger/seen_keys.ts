@@ -11,7 +11,7 @@ export interface SeenKeys {
 /** The least number of names to remember; at most twice as many are kept. */
 const seenKeysMin = 10_000;
 /** A write that meets an existing row makes its whole batch retry one by one: that must be rare. */
-const cautiousReadsAfterCollision = 10_000;
+const cautiousAfterCollision = 10_000;
 
 /**
  * A caller that repeats a request does so soon, and mostly to the same process. A key that was not
@@ -20,7 +20,7 @@ const cautiousReadsAfterCollision = 10_000;
 export function createSeenKeys(): SeenKeys {
   let names = new Set<string>();
   let before = new Set<string>();
-  let ware = 0;
+  let cautiousReads = 0;
 
   function remember(name: string): void {
     if (names.size >= seenKeysMin) {
@@ -34,12 +34,12 @@ export function createSeenKeys(): SeenKeys {
     isNew(name) {
       const isKnown = names.has(name) || before.has(name);
       remember(name);
-      if (ware === 0) return !isKnown;
-      ware--;
+      if (cautiousReads === 0) return !isKnown;
+      cautiousReads--;
       return false;
     },
     onCollision() {
-      ware = cautiousReadsAfterCollision;
+      cautiousReads = cautiousAfterCollision;
     },
   };
 }

@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Mail } from "../deps.ts";
 import type { Reader } from "../pages/texts/texts.tsx";
+import { mailStyle } from "../pages/mail_style.ts";
 
 /**
  * Returns the e-mail with a link that opens wallets, or confirms an address. It contains nothing
@@ -26,14 +27,14 @@ export function walletMail(
   const action = isOpening ? texts.openWallet : texts.confirmEmail;
   const html = String(
     <html lang={reader.lang}>
-      <body style={style.body}>
-        <div style={style.card}>
-          <h1 style={style.title}>{title}</h1>
+      <body style={mailStyle.body}>
+        <div style={mailStyle.card}>
+          <h1 style={mailStyle.title}>{title}</h1>
           <p>{says}</p>
           <p>
-            <a style={style.link} href={url}>{action}</a>
+            <a style={mailStyle.link} href={url}>{action}</a>
           </p>
-          <p style={style.quiet}>{texts.mailUnasked}</p>
+          <p style={mailStyle.quiet}>{texts.mailUnasked}</p>
         </div>
       </body>
     </html>,
@@ -41,13 +42,3 @@ export function walletMail(
   const text = `${says}\n\n${url}\n\n${texts.mailUnasked}`;
   return { id, to: [to], subject: `${host}: ${title}`, text, html };
 }
-
-const style = {
-  body: "margin:0;padding:24px;background:#f6f7f9;color:#1a1f36;" +
-    "font:15px/1.5 -apple-system,'Segoe UI',Roboto,sans-serif",
-  card: "max-width:560px;margin:0 auto;padding:24px;background:#fff;border-radius:12px;" +
-    "border:1px solid #e3e8ee",
-  title: "margin:0 0 16px;font-size:18px",
-  quiet: "margin:16px 0 0;color:#5b6478;font-size:13px",
-  link: "color:#4338ca",
-};

@@ -90,6 +90,12 @@ const fixedCosts = (cost: string): Costs => ({
   ...{ prompt: cost, held: cost },
 });
 
+/** Reading events of a stream, which fails after its response has begun. */
+const takesEvents = (of: object): Step => ({
+  ...{ of, method: "createStream", within: "takeAll" },
+  ...{ known: "prompt", isLate: true },
+});
+
 const usual = {
   gets: "whole" as const,
   isReadByEvent: false,
@@ -220,13 +226,7 @@ const streamedKinds: CallKind[] = [
     ...{ name: "a streamed chat", ...streamed, ...streamedChat, sent: sent.chatEvents },
     keeps: ["cached_response 1"],
     project: cached,
-    step: {
-      of: chatFormat,
-      method: "createStream",
-      within: "takeAll",
-      known: "prompt",
-      isLate: true,
-    },
+    step: takesEvents(chatFormat),
   },
   {
     ...{ name: "a streamed chat of two choices, reported early", ...streamed, ...streamedChat },
@@ -239,25 +239,13 @@ const streamedKinds: CallKind[] = [
   {
     ...{ name: "a streamed message", ...streamed, ...message, sent: sent.messageEvents },
     body: { ...message.body, stream: true },
-    step: {
-      of: messagesFormat,
-      method: "createStream",
-      within: "takeAll",
-      known: "prompt",
-      isLate: true,
-    },
+    step: takesEvents(messagesFormat),
   },
   {
     ...{ name: "a streamed response", ...streamed, ...response, sent: sent.responseEvents },
     keeps: ["kept_id 2"],
     body: { ...response.body, stream: true },
-    step: {
-      of: responsesFormat,
-      method: "createStream",
-      within: "takeAll",
-      known: "prompt",
-      isLate: true,
-    },
+    step: takesEvents(responsesFormat),
   },
   {
     ...{ name: "a streamed chat over a bridge", ...streamed, ...streamedChat },
@@ -277,39 +265,21 @@ const streamedKinds: CallKind[] = [
     isHit: true,
     project: cached,
     costs: textCosts({ held: 6, factor: 0.5 }),
-    step: {
-      of: chatFormat,
-      method: "createStream",
-      within: "takeAll",
-      known: "prompt",
-      isLate: true,
-    },
+    step: takesEvents(chatFormat),
   },
   {
     ...{ name: "a streamed chat of the first target", ...streamed, ...streamedChat, ...routed },
     body: { ...routed.body, stream: true },
     sent: sent.chatEvents,
     routed: "first",
-    step: {
-      of: chatFormat,
-      method: "createStream",
-      within: "takeAll",
-      known: "prompt",
-      isLate: true,
-    },
+    step: takesEvents(chatFormat),
   },
   {
     ...{ name: "a streamed chat of the second target", ...streamed, ...streamedChat, ...routed },
     body: { ...routed.body, stream: true },
     sent: sent.chatEvents,
     routed: "second",
-    step: {
-      of: chatFormat,
-      method: "createStream",
-      within: "takeAll",
-      known: "prompt",
-      isLate: true,
-    },
+    step: takesEvents(chatFormat),
   },
 ];
 
