@@ -23,4 +23,4 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \
   CMD ["deno", "eval", "const { ok } = await fetch('http://127.0.0.1:8000/readyz'); Deno.exit(ok ? 0 : 1)"]
 
 # As `deno task start` does, from what the image holds alone.
-CMD ["run", "--cached-only", "--lock=service.lock", "--frozen", "--v8-flags=--invocation-count-for-turbofan=1000,--heap-growing-percent=20", "--no-prompt", "--no-remote", "--allow-net", "--allow-env", "--allow-sys=systemMemoryInfo", "--allow-read=/app,/data", "--allow-write=/data", "main.ts"]
+CMD ["run", "--cached-only", "--lock=service.lock", "--frozen", "--v8-flags=--invocation-count-for-turbofan=1000,--expose-gc", "--no-prompt", "--no-remote", "--allow-net", "--allow-env", "--allow-sys=systemMemoryInfo", "--allow-read=/app,/data", "--allow-write=/data", "main.ts"]

@@ -20,7 +20,7 @@ import {
   reportUnpayable,
   signInKeys,
 } from "./src/platform/startup_report.ts";
-import { memoryOfProcess } from "./src/platform/memory.ts";
+import { memoryOfProcess, watchMemory } from "./src/platform/memory.ts";
 import { leaveDevAdminKey } from "./src/platform/dev_admin_key.ts";
 import { devApiKey } from "./src/base/dev_keys.ts";
 import { devProjectId } from "./src/projects/auth.ts";
@@ -87,6 +87,7 @@ async function main(): Promise<void> {
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
   await app.beat();
+  watchMemory(memoryOfProcess());
   const door = await orExit(() => open(app, deps));
   app.findUnpayable().then((projects) => reportUnpayable(deps, projects, { forPeople, say }))
     .catch((error) => deps.log("warn", "checkouts_not_looked_at", errorFields(error)));
