@@ -16,6 +16,7 @@ import { benchPeers } from "./bench/peers.ts";
 import { benchOutages } from "./bench/outages.ts";
 import { benchRemoval } from "./bench/removal.ts";
 import { benchStreams } from "./bench/streams.ts";
+import { benchVerify } from "./bench/verify.ts";
 import { benchWebhooks } from "./bench/webhooks.ts";
 
 const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
@@ -25,6 +26,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   streams: benchStreams,
   money: benchMoney,
   growth: benchGrowth,
+  verify: benchVerify,
   memory: benchMemory,
   removal: benchRemoval,
   webhooks: benchWebhooks,

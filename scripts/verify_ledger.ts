@@ -12,48 +12,111 @@ export interface Verdict {
   ms: number;
 }
 
-interface VerifyOptions {
+/** What to verify, and through which service. */
+export interface VerifyOptions {
   url: string;
   adminKey: string;
+  /** Only what came since each account was last verified. */
+  since?: boolean;
+  /** In how many parts at the same time; one by default. */
+  parallel?: number;
   /** How often a page is asked for before it is given up. */
   attemptsMax?: number;
   /** Told after every page. */
   onPage?(verdict: Verdict, scan: string): void;
 }
 
+type Query = Record<string, string | number>;
+
 const pauseMs = 1_000;
+/** An owner's accounts may move, or be archived, while they are verified in parts. */
+const ownerAttempts = 3;
 
 /** Goes through all pages; one that fails is asked for again. Throws `Refusal`, `Unreachable`. */
 export async function verifyLedger(options: VerifyOptions): Promise<Verdict> {
-  const startedAt = performance.now();
-  const verdict: Verdict = { checked: {}, faults: [], pages: 0, ms: 0 };
-  for (let cursor: string | null = ""; cursor !== null;) {
-    const page = await readPage(options, cursor);
-    for (const [what, count] of Object.entries(page.checked)) {
-      verdict.checked[what] = (verdict.checked[what] ?? 0) + count;
-    }
-    verdict.faults.push(...page.faults);
-    verdict.pages++;
-    verdict.ms = Math.round(performance.now() - startedAt);
-    options.onPage?.(verdict, page.scan);
-    cursor = page.nextCursor;
+  const { since = false, parallel: parts = 1 } = options;
+  const run = new Run(options);
+  if (parts === 1) await run.follow({ since: String(since) });
+  else {
+    const part = (number: number, more: Query) =>
+      run.follow({ since: String(since), part: number, parts, ...more });
+    // All parts count entries up to the same time.
+    const others: Promise<void>[] = [];
+    await run.follow({ since: String(since), part: 1, parts }, (until) => {
+      for (let number = 2; number <= parts; number++) others.push(part(number, { until }));
+      // A failure is thrown where all are awaited.
+      others.forEach((other) => other.catch(() => {}));
+    });
+    await Promise.all(others);
+    await run.verifyUneven();
   }
-  return verdict;
+  return run.verdict;
+}
+
+/** One verification: what all its parts have found. */
+class Run {
+  readonly verdict: Verdict = { checked: {}, faults: [], pages: 0, ms: 0 };
+  readonly #options: VerifyOptions;
+  readonly #startedAt = performance.now();
+  readonly #tallies = new Map<string, number>();
+
+  constructor(options: VerifyOptions) {
+    this.#options = options;
+  }
+
+  /** Follows the cursors of one part to their end. */
+  async follow(query: Query, onFirst: (until: string) => void = () => {}): Promise<void> {
+    const { verdict } = this;
+    for (let next: Query | null = query; next !== null;) {
+      const page: Page = await readPage(this.#options, next);
+      if (next === query) onFirst(page.until);
+      for (const [what, count] of Object.entries(page.checked)) {
+        verdict.checked[what] = (verdict.checked[what] ?? 0) + count;
+      }
+      verdict.faults.push(...page.faults);
+      for (const [owner, more] of Object.entries(page.tallies)) {
+        this.#tallies.set(owner, (this.#tallies.get(owner) ?? 0) + more);
+      }
+      verdict.pages++;
+      verdict.ms = Math.round(performance.now() - this.#startedAt);
+      this.#options.onPage?.(verdict, page.scan);
+      next = page.nextCursor === null ? null : { cursor: page.nextCursor };
+    }
+  }
+
+  /** Verifies owners alone where the parts together have counted more entries, or fewer. */
+  async verifyUneven(): Promise<void> {
+    for (const [owner, more] of this.#tallies) {
+      if (more === 0) continue;
+      for (let attempt = 1; attempt <= ownerAttempts; attempt++) {
+        const alone = new Run(this.#options);
+        await alone.follow({ owner });
+        this.verdict.pages += alone.verdict.pages;
+        const { faults } = alone.verdict;
+        if (faults.length > 0 && attempt < ownerAttempts) continue;
+        const known = new Set(this.verdict.faults);
+        this.verdict.faults.push(...faults.filter((fault) => !known.has(fault)));
+        break;
+      }
+    }
+    this.verdict.ms = Math.round(performance.now() - this.#startedAt);
+  }
 }
 
 interface Page {
   scan: string;
   checked: Record<string, number>;
   faults: string[];
+  tallies: Record<string, number>;
+  until: string;
   nextCursor: string | null;
 }
 
 async function readPage(
   { url, adminKey, attemptsMax = 5 }: VerifyOptions,
-  cursor: string,
+  query: Query,
 ): Promise<Page> {
   const api = createApi({ url, adminKey });
-  const query = cursor === "" ? {} : { cursor };
   for (let attempt = 1;; attempt++) {
     try {
       return await api.json("/v1/admin/verify", { query }) as Page;

@@ -7,6 +7,11 @@ interface EntryKindRow {
   hasUsage: boolean;
   /** Whether it may collect less than was due. A charge is refused instead. */
   mayFallShort: boolean;
+  /**
+   * Whether archiving removes it, once it is in a sealed file. What was moved by request stays:
+   * its idempotency key is known for ever, and it can be refunded.
+   */
+  isArchived: boolean;
 }
 
 /**
@@ -15,19 +20,69 @@ interface EntryKindRow {
  */
 export const entryKinds = {
   /** Money that was paid in, or that the owner gave. */
-  deposit: { direction: "credit", hasKeyRecord: true, hasUsage: false, mayFallShort: false },
+  deposit: {
+    direction: "credit",
+    hasKeyRecord: true,
+    hasUsage: false,
+    mayFallShort: false,
+    isArchived: false,
+  },
   /** An amount that the owner's own system charged. */
-  charge: { direction: "debit", hasKeyRecord: true, hasUsage: false, mayFallShort: false },
+  charge: {
+    direction: "debit",
+    hasKeyRecord: true,
+    hasUsage: false,
+    mayFallShort: false,
+    isArchived: false,
+  },
   /** The price of a model's response. */
-  usage: { direction: "debit", hasKeyRecord: false, hasUsage: true, mayFallShort: true },
+  usage: {
+    direction: "debit",
+    hasKeyRecord: false,
+    hasUsage: true,
+    mayFallShort: true,
+    isArchived: true,
+  },
   /** An earlier entry, taken back in whole or in part. */
-  refund: { direction: "either", hasKeyRecord: true, hasUsage: false, mayFallShort: true },
+  refund: {
+    direction: "either",
+    hasKeyRecord: true,
+    hasUsage: false,
+    mayFallShort: true,
+    isArchived: false,
+  },
   /** The project's trial credits, granted with the user's first operation. */
-  trial: { direction: "credit", hasKeyRecord: false, hasUsage: false, mayFallShort: false },
+  trial: {
+    direction: "credit",
+    hasKeyRecord: false,
+    hasUsage: false,
+    mayFallShort: false,
+    isArchived: false,
+  },
   /** What was known to be used by a call whose process died before it settled. */
-  expired: { direction: "debit", hasKeyRecord: false, hasUsage: false, mayFallShort: true },
+  expired: {
+    direction: "debit",
+    hasKeyRecord: false,
+    hasUsage: false,
+    mayFallShort: true,
+    isArchived: true,
+  },
   /** Money that moved to or from another wallet, when both became one. No project sees it. */
-  transfer: { direction: "either", hasKeyRecord: false, hasUsage: false, mayFallShort: false },
+  transfer: {
+    direction: "either",
+    hasKeyRecord: false,
+    hasUsage: false,
+    mayFallShort: false,
+    isArchived: false,
+  },
+  /** What the archived entries of an account came to, as one. */
+  carried: {
+    direction: "debit",
+    hasKeyRecord: false,
+    hasUsage: false,
+    mayFallShort: true,
+    isArchived: true,
+  },
 } as const satisfies Record<string, EntryKindRow>;
 
 /** Why money moved: a row of `entryKinds`. */

@@ -239,3 +239,14 @@ export function readLimit(text: string | undefined): number {
   if (limit >= 1 && limit <= pageSizeMax) return limit;
   throw badRequest("limit", `'limit' must be a whole number from 1 to ${pageSizeMax}.`);
 }
+
+/** Returns the query's parameters. Throws 400 where one is given twice. */
+export function readQuery(request: Request): Record<string, string> {
+  const given = [...new URL(request.url).searchParams];
+  const names = given.map(([name]) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) {
+    throw badRequest(twice.slice(0, 64), `'${twice.slice(0, 64)}' is given twice.`);
+  }
+  return Object.fromEntries(given);
+}

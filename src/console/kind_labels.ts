@@ -9,4 +9,5 @@ export const kindLabels: Readonly<Record<EntryKind, string>> = {
   trial: "Trial credit",
   expired: "Interrupted response",
   transfer: "Moved between wallets",
+  carried: "Carried forward",
 };

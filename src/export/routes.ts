@@ -1,7 +1,7 @@
-import { badRequest, errorFields } from "../base/errors.ts";
+import { errorFields } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import type { JsonObject } from "../base/json.ts";
-import { parseWith } from "../base/request.ts";
+import { parseWith, readQuery } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
 import { listEntries } from "../ledger/activities.ts";
 import { listAllUsers } from "../ledger/users.ts";
@@ -37,7 +37,7 @@ export function exportRoutes({ deps, adminGuard, projectCache }: ExportDeps) {
   return {
     exportRecords: adminGuard(async (incoming: Incoming) => {
       const { requestId } = incoming;
-      const query = parseWith(exportQuerySchema, queryOf(incoming.request));
+      const query = parseWith(exportQuerySchema, readQuery(incoming.request));
       const { project } = await projectCache.refresh(
         checkId(incoming.param("projectId"), "project"),
       );
@@ -67,15 +67,4 @@ function detailOf({ format, from, to, after }: ExportQuery): JsonObject {
     ms === undefined ? {} : { [name]: new Date(ms).toISOString() };
   const continued = after === undefined ? {} : { continued: true };
   return { format, ...timeOf("from", from), ...timeOf("to", to), ...continued };
-}
-
-/** Returns the query's parameters. Throws 400 where one is given twice. */
-function queryOf(request: Request): Record<string, string> {
-  const given = [...new URL(request.url).searchParams];
-  const names = given.map(([name]) => name);
-  const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) {
-    throw badRequest(twice.slice(0, 64), `'${twice.slice(0, 64)}' is given twice.`);
-  }
-  return Object.fromEntries(given);
 }

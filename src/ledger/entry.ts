@@ -74,6 +74,16 @@ export interface Entry {
   budgets?: readonly string[];
   /** Of a transfer: the other wallet, and the entry that moved the same amount there. */
   transfer?: { wallet: string; activityId: string };
+  /** Only of an entry of the kind `carried`: the archived entries that it stands for. */
+  carried?: CarriedEntries;
+}
+
+/** The archived entries that one entry stands for. */
+export interface CarriedEntries {
+  /** How many. */
+  entries: number;
+  /** When the first one was created, in milliseconds since 1970. */
+  since: number;
 }
 
 /** In place of a project, in entries that move money between wallets. */

@@ -74,8 +74,10 @@ function eventsOfKind(
       const data = { walletUserId, credits: absoluteAmount(entry), activityId, balanceVersion };
       return [newEvent("balance.trial.granted", of("balance"), data)];
     }
+    // It belongs to no project, which could be told.
     case "transfer":
-      // It belongs to no project, which could be told.
+    // No money moves when entries are archived.
+    case "carried":
       return [];
   }
 }

@@ -11,6 +11,7 @@ import {
   forgetJobKey,
   forgetJobsPrefix,
   movedKey,
+  verifiedKey,
 } from "../store/keys.ts";
 import { emptyWrite, type Key, type Kv, type Row, type Write } from "../store/kv.ts";
 import { decodeAccount, emptyAccount, encodeAccount } from "./account.ts";
@@ -105,6 +106,7 @@ function applyMove(tx: AccountTx, job: ForgetJob, row: Write["sets"][number]): v
   const moved = encodeAccount({ ...account, formerly: user });
   tx.put(accountKey(projectId, pseudonym), moved);
   tx.put(movedKey(projectId), toBytes(pseudonym));
+  tx.remove(verifiedKey(projectId, user));
   tx.put(jobKey, encodeForgetJob(job));
   tx.put(row.key, row.value);
   Object.assign(account, emptyAccount(), { closed: true });

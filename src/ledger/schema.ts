@@ -5,6 +5,7 @@ import { isObject, type JsonObject } from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
 import { metadataBytesMax, metadataKeysMax, userIdUnitsMax } from "../base/limits.ts";
 import { parseAmount } from "../base/money.ts";
+import { fingerprints, markSchema } from "./verify_marks.ts";
 
 /** A decimal amount greater than zero, as a string. The interface never takes a number. */
 const amountSchema = z.string({
@@ -84,8 +85,10 @@ export const forgetBodySchema = z.strictObject({
 const walkSchema = z.strictObject({
   owner: z.string().max(64),
   name: z.string().max(userIdUnitsMax),
-  /** The account's last entry when the walk began. */
+  /** The account when the walk began: its last entry, that entry's number, and the balance. */
   last: z.string().max(64).nullable(),
+  lastSeq: z.int(),
+  lastBalance: decimal,
   /**
    * The next entry, its expected number and the balance it should leave; null where that is unknown
    * because the entry after it cannot be read.
@@ -93,31 +96,47 @@ const walkSchema = z.strictObject({
   next: z.string().max(64).nullable(),
   seq: z.int(),
   balance: decimal.nullable(),
+  /**
+   * Once the walk has met a `carried` entry: what the entries kept before it must add up to, and
+   * how many they are. The numbers of those have gaps.
+   */
+  carried: z.strictObject({ sum: decimal, entries: z.int() }).nullable(),
   /** Refunded amounts of entries that the walk has yet to meet. */
   refunds: z.array(z.tuple([z.string().max(64), decimal])).max(100),
   /** There were too many of them to carry along, or one could not be read. */
   forgotten: z.boolean(),
   /** The name on entries that are not renamed yet. */
   formerly: z.string().max(userIdUnitsMax).nullable(),
+  /** The account's mark when the walk began, and its version. */
+  mark: markSchema.nullable(),
+  markVersion: z.string().max(64).nullable(),
+  /** The walk ends at the mark. */
+  isSince: z.boolean(),
+  /** The fingerprints of the entries met, in all, and of those up to the mark. */
+  sum: fingerprints,
+  sumToMark: fingerprints,
+  hasFaults: z.boolean(),
 });
 /** The position of a walk over an account's entries. */
 export type ChainWalk = z.output<typeof walkSchema>;
 
-const lastSeen = z.tuple([z.string().max(64), z.string().max(userIdUnitsMax)]).nullable();
+const placeId = z.string().max(64).nullable();
 
 /** The position of the ledger's verification: between two owners, or within one. */
 export const ledgerPlaceSchema = z.strictObject({
   /** Entries up to this time, in ms, were all written before the verification began. */
   cut: z.number(),
-  /** The last account, and the last entry, that were checked. */
-  account: lastSeen,
-  entry: lastSeen,
-  owner: z.string().max(64).nullable(),
+  owner: placeId,
   /** The last owner who was checked completely. */
-  done: z.string().max(64).nullable(),
-  /** The version of the owner's last move of an account to another name. */
-  moved: z.string().max(64).nullable(),
+  done: placeId,
+  /** The versions of the owner's last move of an account, and of its last archiving. */
+  moved: placeId,
+  archived: placeId,
+  /** The name of the last account that was checked; null before the first. */
+  account: z.string().max(userIdUnitsMax).nullable(),
   walk: walkSchema.nullable(),
+  /** While entries are counted: after which one, and before which id. */
+  listing: z.strictObject({ after: z.string().max(64), end: z.string().max(64) }).nullable(),
   /** This owner's entries up to `cut`: how many its accounts lead to, and how many are stored. */
   chained: z.int(),
   listed: z.int(),

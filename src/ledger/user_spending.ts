@@ -38,8 +38,13 @@ export async function readUserSpending(
     amounts: [],
     since: null,
   };
-  for (const { kind, delta, createdAt } of entries) {
+  for (const { kind, delta, createdAt, carried } of entries) {
     if (createdAt < from || createdAt >= to) continue;
+    if (carried) {
+      // What was spent before is one amount, of a longer time perhaps.
+      found.since = createdAt;
+      continue;
+    }
     const moved = fromDecimal(delta);
     if (kind === "usage") found.responses++;
     if (kind === "deposit") found.deposited = toAmount(found.deposited + moved);
@@ -49,6 +54,6 @@ export async function readUserSpending(
     found.amounts.push({ start: createdAt, amount });
   }
   const last = entries.at(-1);
-  if (nextCursor !== null && last && last.createdAt >= from) found.since = last.createdAt;
+  if (nextCursor !== null && last && last.createdAt >= from) found.since ??= last.createdAt;
   return found;
 }

@@ -9,15 +9,18 @@ import {
   type Scan,
   type ScanCounts,
   scanRows,
-  verifyAtRest,
+  verifyAllAtRest,
 } from "../store/scan.ts";
 import { accountLocation } from "./account.ts";
 import { parseHoldIndexRow, parseStoredAccount } from "./verify_schemas.ts";
 
-const budgetsPerRead = 20;
+const budgetsPerRead = 1_000;
 const holdersPerRead = 100;
 
-/** Verifies all budgets: each holds what running calls hold of it. */
+/**
+ * Verifies all budgets: each holds what running calls hold of it. The running calls are read once
+ * for a thousand budgets.
+ */
 export function scanBudgets({ kv }: { kv: Kv }): Scan {
   return scanRows({
     name: "budgets",
@@ -26,30 +29,31 @@ export function scanBudgets({ kv }: { kv: Kv }): Scan {
     rowsPerRead: budgetsPerRead,
     async look(rows, counts) {
       countRows(counts, "budgets", rows.length);
-      const faults: string[] = [];
-      for (const { key } of rows) {
-        faults.push(...await verifyAtRest(kv, { key, counts }, (row) => faultsOf(kv, row, counts)));
-      }
-      return faults;
+      if (rows.length === 0) return [];
+      const keys = rows.map(({ key }) => key);
+      return await verifyAllAtRest(kv, { keys, counts }, async (again) => {
+        const held = await heldByBudget(kv, counts);
+        return again.map((row) => faultsOf(row, held));
+      });
     },
   });
 }
 
-async function faultsOf(kv: Kv, { key, value }: Row, counts: ScanCounts): Promise<string[]> {
+function faultsOf({ key, value }: Row, held: ReadonlyMap<string, Amount>): string[] {
   const [, projectId, name] = key.map(String);
   const about = `budget ${name} of ${projectId}`;
   const budget = readOrNull(value, decodeBudget);
   if (!budget) return [`${about} cannot be read`];
-  const held = await heldOf(kv, String(name), counts);
-  if (held === budget.held) return [];
+  const byCalls = held.get(String(name)) ?? zero;
+  if (byCalls === budget.held) return [];
   return [
-    `${about} holds ${formatAmount(budget.held)}, but running calls hold ${formatAmount(held)}`,
+    `${about} holds ${formatAmount(budget.held)}, but running calls hold ${formatAmount(byCalls)}`,
   ];
 }
 
-/** What all calls hold of a budget. A call's hold changes in one write with the budget. */
-async function heldOf(kv: Kv, name: string, counts: ScanCounts): Promise<Amount> {
-  let held = zero;
+/** What all calls hold of each budget. A call's hold changes in one write with its budgets. */
+async function heldByBudget(kv: Kv, counts: ScanCounts): Promise<Map<string, Amount>> {
+  const held = new Map<string, Amount>();
   // A wallet has a row for each of its connections, on more than one page perhaps.
   const seen = new Set<string>();
   for await (const rows of pagesUnder(kv, holdingPrefix, holdersPerRead)) {
@@ -66,8 +70,8 @@ async function heldOf(kv: Kv, name: string, counts: ScanCounts): Promise<Amount>
     for (const { value } of await kv.getMany(places)) {
       const account = readOrNull(value, parseStoredAccount);
       for (const { budgets } of account?.holds ?? []) {
-        for (const [budget, amount] of budgets) {
-          if (budget === name) held = toAmount(held + amount);
+        for (const [name, amount] of budgets) {
+          held.set(name, toAmount((held.get(name) ?? zero) + amount));
         }
       }
     }

@@ -62,6 +62,7 @@ const entrySchema = linkSchema.extend({
   refundedActivityId: id.nullable(),
   budgets: z.array(id).min(1).optional(),
   transfer: z.object({ wallet: id, activityId: id }).optional(),
+  carried: z.object({ entries: z.int().min(1), since: z.int() }).optional(),
 });
 
 const earlierCounts = z.array(

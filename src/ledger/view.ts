@@ -14,7 +14,7 @@ import {
 } from "../base/money.ts";
 import { type Account, availableIn } from "./account.ts";
 import type { HasEnded } from "./hold_end.ts";
-import { absoluteAmount, type Entry, type EntryUsage } from "./entry.ts";
+import { absoluteAmount, type CarriedEntries, type Entry, type EntryUsage } from "./entry.ts";
 import { tokenFieldSchemas } from "./schema.ts";
 
 /** A balance as every response about money shows it. */
@@ -156,6 +156,13 @@ const activitySchema = z.object({
     description:
       "For a refund: the refunded activity. For a deposit that reverses a refund: the original.",
   }),
+  carried: z.object({
+    entries: z.int().min(1).meta({ description: "How many." }),
+    since: time.meta({ description: "When the first of them was created." }),
+  }).optional().meta({
+    description: "Only of the kind `carried`: the archived activities that this one stands for. " +
+      "Its amounts are their sums.",
+  }),
 }).meta({ id: "Activity" });
 /** One entry of the ledger, as lists of activities show it. */
 export type Activity = z.output<typeof activitySchema>;
@@ -227,7 +234,12 @@ export function toActivity(entry: Entry, currency: string): Activity {
     metadata: entry.metadata,
     usage: entry.usage && viewUsage(entry, entry.usage),
     refundedActivityId: entry.refundedActivityId,
+    ...(entry.carried ? { carried: viewCarried(entry.carried) } : {}),
   };
+}
+
+function viewCarried({ entries, since }: CarriedEntries): NonNullable<Activity["carried"]> {
+  return { entries, since: new Date(since).toISOString() };
 }
 
 function viewUsage(entry: Entry, usage: EntryUsage): NonNullable<Activity["usage"]> {
@@ -239,7 +251,8 @@ function viewUsage(entry: Entry, usage: EntryUsage): NonNullable<Activity["usage
 
 /** The same as a JSON object, for exports and CSV. */
 export function activityRecord(entry: Entry, currency: string): JsonObject {
-  const { usage, ...activity } = toActivity(entry, currency);
+  const { usage, carried, ...rest } = toActivity(entry, currency);
+  const activity = carried ? { ...rest, carried } : rest;
   if (!usage) return { ...activity, usage };
   const present = Object.entries(usage).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value] as const]

@@ -10,6 +10,9 @@ export interface CountedEntry {
   usage: Partial<StoredTokens> | null;
 }
 
+/** The kinds whose entries move money: archiving writes `carried` ones, and moves none. */
+const movingKinds = entryKindNames.filter((kind) => kind !== "carried");
+
 const forGraphs = "in units of the currency: a float, for graphs; the ledger is exact";
 
 /** Counts entries once they are stored. Currencies are those that the runtime knows. */
@@ -37,7 +40,7 @@ export function createEntryMetrics(
 
   function open(currency: string): Record<string, MetricCounter> {
     const made: Record<string, MetricCounter> = { shortfall: shortfall({ currency }) };
-    for (const kind of entryKindNames) {
+    for (const kind of movingKinds) {
       for (const direction of ["in", "out"]) {
         made[`${direction} ${kind}`] = moved({ kind, direction, currency });
       }

@@ -1,7 +1,6 @@
-import { badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { jsonResponse } from "../base/response.ts";
-import { parseWith } from "../base/request.ts";
+import { parseWith, readQuery } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
@@ -25,7 +24,7 @@ export function requestRoutes(
     listRequests: adminGuard(async ({ request, requestId, param }) => {
       const projectId = checkId(param("projectId"), "project");
       await projectCache.refresh(projectId);
-      const { limit, cursor, ...filter } = parseWith(requestQuerySchema, queryOf(request));
+      const { limit, cursor, ...filter } = parseWith(requestQuerySchema, readQuery(request));
       await requestLog.flush();
       const page = await listRequests(kv, projectId, { limit, cursor, filter });
       const { requests, nextCursor, searchedTo } = page;
@@ -47,16 +46,4 @@ export function requestRoutes(
       });
     }),
   };
-}
-
-/** Returns the query's parameters. Throws 400 where one is given twice. */
-function queryOf(request: Request): Record<string, string> {
-  const given = [...new URL(request.url).searchParams];
-  const seen = new Set<string>();
-  for (const [name] of given) {
-    const shown = name.slice(0, 64);
-    if (seen.has(name)) throw badRequest(shown, `'${shown}' is given twice.`);
-    seen.add(name);
-  }
-  return Object.fromEntries(given);
 }

@@ -47,7 +47,8 @@ export const accountsPrefix: Key = ["account"];
 export const ownAccountsPrefix = (owner: string): Key => ["account", owner];
 
 /**
- * One immutable entry, by activity id and so in order of time. Written by the ledger. Kept forever.
+ * One immutable entry, by activity id and so in order of time. Written by the ledger. Kept forever,
+ * or until the operator moves it to a sealed file.
  */
 export const entryKey = (owner: string, activityId: string): Key => [
   "entry",
@@ -67,6 +68,9 @@ export const refundedKey = (projectId: string, activityId: string): Key => [
   projectId,
   activityId,
 ];
+
+/** All totals of refunds of one project. */
+export const refundedPrefix = (projectId: string): Key => ["refunded", projectId];
 
 /** An idempotency key of a money operation -> its entry. Written with the entry. Kept forever. */
 export const idempotencyKey = (projectId: string, operation: string, key: string): Key => [
@@ -140,6 +144,19 @@ export const forgetJobsPrefix: Key = ["forget_job"];
  * The last move of one of an owner's accounts to another name. Written with the move. Kept forever.
  */
 export const movedKey = (owner: string): Key => ["moved", owner];
+
+/**
+ * What the last verification of an account without a fault has seen: its last entry and sums.
+ * Written by the verification, and by archiving, which ends it; removed when the account moves to
+ * another name.
+ */
+export const verifiedKey = (owner: string, name: string): Key => ["verified", owner, name];
+
+/**
+ * Up to when a project's entries were moved to sealed files, and to which one last. Written with
+ * each step of archiving. Kept forever.
+ */
+export const archivedKey = (projectId: string): Key => ["archived", projectId];
 
 /** A Stripe payment -> its deposit. Written with the deposit. Kept forever. */
 export const stripePaymentKey = (projectId: string, paymentIntent: string): Key => [

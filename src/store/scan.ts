@@ -13,6 +13,11 @@ export interface ScanPage {
   faults: string[];
   /** Where to continue; null at the end. */
   next: Json | null;
+  /**
+   * Of a scan in parts, by owner: how many more entries are stored than accounts lead to, as far
+   * as this part has seen. Each owner's sum over all parts must be zero.
+   */
+  tallies?: Record<string, number>;
 }
 
 /** Goes through records of the store, however many, a bounded page at each call. */
@@ -147,26 +152,45 @@ export function scanRows({ name, kv, prefix, rowsPerRead, look }: RowScan): Scan
 }
 
 /**
- * Checks a record against others that only change in one write with it, while they may change: the
- * result counts when the record's version is the same after as before. A record that keeps changing
- * is not judged, but it is counted.
+ * Checks records against others that only change in one write with them, while they may change:
+ * the faults of a record count when its version is the same after as before. Those that have
+ * changed are judged again; a record that keeps changing is not judged, but it is counted. `judge`
+ * returns the faults of each given row.
  */
-export async function verifyAtRest(
+export async function verifyAllAtRest(
+  kv: Kv,
+  { keys, counts }: { keys: readonly Key[]; counts: ScanCounts },
+  judge: (rows: readonly Row[]) => Promise<string[][]>,
+): Promise<string[]> {
+  const found: string[] = [];
+  let rows = await kv.getMany(keys);
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    rows = rows.filter(({ version }) => version !== null);
+    if (rows.length === 0) return found;
+    const faults = await judge(rows);
+    const wrong = rows.flatMap((row, at) => {
+      const of = faults[at] ?? [];
+      return of.length > 0 ? [{ row, faults: of }] : [];
+    });
+    if (wrong.length === 0) return found;
+    const again = await kv.getMany(wrong.map(({ row }) => row.key));
+    for (const [at, { row, faults }] of wrong.entries()) {
+      if (again[at]?.version === row.version) found.push(...faults);
+    }
+    rows = again.filter(({ version }, at) => version !== wrong[at]?.row.version);
+  }
+  if (rows.length > 0) countRows(counts, "neverAtRest", rows.length);
+  return found;
+}
+
+/** The same for one record. */
+export function verifyAtRest(
   kv: Kv,
   { key, counts }: { key: Key; counts: ScanCounts },
   judge: (row: Row) => Promise<string[]>,
 ): Promise<string[]> {
-  let row = await kv.get(key);
-  for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    if (row.version === null) return [];
-    const faults = await judge(row);
-    if (faults.length === 0) return [];
-    const again = await kv.get(key);
-    if (again.version === row.version) return faults;
-    row = again;
-  }
-  countRows(counts, "neverAtRest");
-  return [];
+  const judgeAll = (rows: readonly Row[]) => Promise.all(rows.map(judge));
+  return verifyAllAtRest(kv, { keys: [key], counts }, judgeAll);
 }
 
 const attemptsMax = 20;

@@ -20,9 +20,23 @@ const pricesOfField: Record<string, readonly string[]> = {
   imageOutputTokens: ["imageOutput", "output"],
 };
 
+/** Prices that were met: most entries have the same ones. */
+const known = new Map<string, bigint>();
+const knownMax = 1_000;
+
 /** A decimal as a fraction of 1e-12, exactly. */
 function scaled(text: string | undefined): bigint {
-  const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text ?? "0") ??
+  if (text === undefined) return 0n;
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  if (known.size >= knownMax) known.clear();
+  const value = parseScaled(text);
+  known.set(text, value);
+  return value;
+}
+
+function parseScaled(text: string): bigint {
+  const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ??
     [];
   const digits = BigInt(whole + fraction.padEnd(12, "0").slice(0, 12));
   return sign === "" ? digits : -digits;

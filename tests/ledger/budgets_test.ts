@@ -213,6 +213,20 @@ Deno.test("budgets: verify finds one that holds what no call holds", async () =>
   await response.body?.cancel();
 });
 
+Deno.test("budgets: verify reads the running calls once for all budgets", async () => {
+  using world = await createWorld({ project: { pricing: feeOnly } });
+  await world.deposit("ada", "1");
+  const keys = [await keyWithBudget(world, "1"), await keyWithBudget(world, "1")];
+  for (const { key } of keys) await world.json(chatPath, { key, body: chatBody("ada") });
+  const { key } = await keyWithBudget(world, "1");
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const response = await world.call(chatPath, { key, body: chatBody("ada", { stream: true }) });
+  const { checked, faults } = await verify(world);
+  assert.deepEqual([faults, checked.budgets, checked.budgetHolders], [[], 3, 1]);
+  await response.body?.cancel();
+});
+
 Deno.test("budgets: verify counts an account with rows on two pages of the hold index once", async () => {
   using world = await createWorld({ project: { pricing: feeOnly } });
   await world.deposit("ada", "1");

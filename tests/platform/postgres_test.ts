@@ -51,8 +51,24 @@ test("postgres: two services share a database, survive its crash, and lose nothi
   assert.equal((await deposit(one)).status, 200);
   assert.equal((await deposit(two)).status, 200);
   assert.equal(await balance(), `${recorded + 2}`);
-  const { faults } = await verifyLedger({ url: two.url, adminKey });
-  assert.deepEqual(faults, []);
+  for (const options of [{}, { since: true }, { parallel: 3 }]) {
+    const { faults } = await verifyLedger({ url: two.url, adminKey, ...options });
+    assert.deepEqual(faults, []);
+  }
+  const parts = [];
+  for (const [at, each] of [one, two].entries()) {
+    const query = `part=${at + 1}&parts=2&until=2100-01-01T00:00:00Z`;
+    let path = `/v1/admin/verify?${query}`;
+    for (let cursor: string | null = ""; cursor !== null;) {
+      const page = await each.json(path, { key: adminKey });
+      parts.push({ faults: page.faults, tallies: Object.values<number>(page.tallies) });
+      cursor = page.nextCursor;
+      path = `/v1/admin/verify?cursor=${cursor}`;
+    }
+  }
+  assert.deepEqual(parts.flatMap(({ faults }) => faults), []);
+  const tally = parts.flatMap(({ tallies }) => tallies).reduce((sum, more) => sum + more, 0);
+  assert.equal(tally, 0, "each process has verified its part");
   for (const { output, errors } of [one, two]) {
     assert.doesNotMatch(`${output()}${errors()}`, /a( |%20)secret/, "the password was shown");
   }

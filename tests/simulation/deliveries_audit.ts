@@ -11,7 +11,7 @@ import { RedeliveryAudit } from "./redelivery_audit.ts";
 import { TrimAudit } from "./trim_audit.ts";
 import type { Violations } from "./violations.ts";
 
-const entryEvents: Record<Entry["kind"], string | null> = {
+const entryEvents: Record<Exclude<Entry["kind"], "carried">, string | null> = {
   deposit: "balance.deposit.created",
   charge: "balance.charge.created",
   refund: "balance.refund.created",
@@ -156,6 +156,7 @@ export class DeliveriesAudit {
 
   /** An entry's event is written with it, if there is a subscriber. */
   #told(owner: string, { id, kind, projectId }: Entry, events: Event[]): void {
+    if (kind === "carried") return;
     const type = entryEvents[kind];
     if (type === null) return;
     if (this.#listenersTo(projectId ?? owner, type).length === 0) return;

@@ -45,7 +45,7 @@ export async function rowsNaming(world: World, user: string): Promise<string[]> 
 export async function rowsAsTextOf(world: World, user: string): Promise<string> {
   const rows = await rowsNaming(world, user);
   return rows.filter((row) =>
-    !/^\["(top_users|requests|(expiry",\d+,\d+,")?(user_)?link)"/.test(row)
+    !/^\["(top_users|verified|requests|(expiry",\d+,\d+,")?(user_)?link)"/.test(row)
   ).join("\n");
 }
 

@@ -7,17 +7,28 @@ import { adminKey, type Body, createWorld, type World } from "./world.ts";
 
 export const verifyPath = "/v1/admin/verify";
 
-/** All pages of a verification, one after the other. */
-export async function verify(world: World) {
-  const whole = { checked: {} as Record<string, number>, faults: [] as string[], pages: 0 };
-  for (let cursor: string | null = ""; cursor !== null;) {
-    const path: string = verifyPath + (cursor && `?cursor=${cursor}`);
+/** All pages of a verification, one after the other, or the first `pagesMax`. */
+export async function verify(world: World, query = "", pagesMax = Infinity) {
+  const whole = {
+    checked: {} as Record<string, number>,
+    faults: [] as string[],
+    tallies: {} as Record<string, number>,
+    until: "",
+    pages: 0,
+  };
+  let path = query === "" ? verifyPath : `${verifyPath}?${query}`;
+  for (let cursor: string | null = ""; cursor !== null && whole.pages < pagesMax;) {
+    if (cursor !== "") path = `${verifyPath}?cursor=${cursor}`;
     const { status, body } = await world.json(path, { key: adminKey });
     assert.equal(status, 200, JSON.stringify(body));
     for (const [what, count] of Object.entries<number>(body.checked)) {
       whole.checked[what] = (whole.checked[what] ?? 0) + count;
     }
+    for (const [owner, more] of Object.entries<number>(body.tallies)) {
+      whole.tallies[owner] = (whole.tallies[owner] ?? 0) + more;
+    }
     whole.faults.push(...body.faults);
+    whole.until = body.until;
     whole.pages++;
     cursor = body.nextCursor;
   }

@@ -174,13 +174,13 @@ Deno.test("verify: what follows an unreadable record is checked too", async () =
   await editEntry(world, charged, () => ({ id: undefined }));
   await editEntry(world, first, () => ({ delta: "4" }));
   const { faults } = await verify(world);
-  assert.deepEqual(faults.map((fault) => fault.replace(/act_\w+/, "…")), [
+  assert.deepEqual(faults.map((fault) => fault.replace(/act_\w+/, "…")).sort(), [
     `account ${projectId}/ada: entry … is the first entry, but its delta 4 is not its balanceAfter`,
     `account ${projectId}/bob cannot be read`,
     `account ${projectId}/zoe: entry … has balanceAfter 1, but should have 0.000000002`,
-    `owner ${projectId}: entry … cannot be read`,
-    `owner ${projectId}: 10 entries are stored, but its accounts lead to 9`,
     `idempotency key charge-1 of a charge in ${projectId} names entry …, which cannot be read`,
+    `owner ${projectId}: 10 entries are stored, but its accounts lead to 9`,
+    `owner ${projectId}: entry … cannot be read`,
   ]);
 });
 

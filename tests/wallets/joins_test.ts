@@ -259,12 +259,15 @@ for (
   Deno.test(`join: verify reports a transfer that ${name}`, async () => {
     using world = await createWorld({ env, project });
     const { from, into, device } = await begin(world);
+    assert.deepEqual((await verify(world)).faults, []);
     await admin(world, `/${from}/join`, { into, reasons: { from: reason } });
     await device.post("/wallet", { action: "join", from });
     const rows = await world.deps.kv.list({ prefix: ownEntriesPrefix(from), limit: 9 });
     const id = String(rows.at(-1)?.key[2]);
     await edit<Body>(world, entryKey(from, id), harm);
-    const { faults } = await verify(world);
-    assert.ok(faults.some((fault) => told.test(fault)), faults.join("\n"));
+    for (const query of ["since=true", "", "part=1&parts=1"]) {
+      const { faults } = await verify(world, query);
+      assert.ok(faults.some((fault) => told.test(fault)), `${query}: ${faults.join("\n")}`);
+    }
   });
 }

@@ -45,6 +45,7 @@ export const de: PayerTexts = {
   trial: "Startguthaben",
   expired: "Abgebrochene Nachricht",
   transfer: "Vereinte Wallets",
+  carried: "Frühere Nachrichten",
 
   asks: "{app} bittet um Erlaubnis",
   asksNote: "{app} möchte von deinem Wallet abbuchen, was du dort als {user} nutzt. " +

@@ -42,6 +42,7 @@ export const en = {
   trial: "Welcome credit",
   expired: "Interrupted message",
   transfer: "Joined wallets",
+  carried: "Earlier messages",
 
   asks: "{app} asks for permission",
   asksNote: "{app} wants to charge your wallet for what you use there as {user}. " +

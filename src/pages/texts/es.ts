@@ -44,6 +44,7 @@ export const es: PayerTexts = {
   trial: "Saldo de bienvenida",
   expired: "Mensaje interrumpido",
   transfer: "Monederos unidos",
+  carried: "Mensajes anteriores",
 
   asks: "{app} pide permiso",
   asksNote: "{app} quiere cobrar de tu cartera lo que uses allí como {user}. " +

@@ -46,6 +46,7 @@ export const fr: PayerTexts = {
   trial: "Crédit de bienvenue",
   expired: "Message interrompu",
   transfer: "Portefeuilles réunis",
+  carried: "Messages précédents",
 
   asks: "{app} demande votre autorisation",
   asksNote: "{app} souhaite débiter votre portefeuille pour ce que vous y utilisez en tant que " +

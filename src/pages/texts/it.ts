@@ -45,6 +45,7 @@ export const it: PayerTexts = {
   trial: "Credito di benvenuto",
   expired: "Messaggio interrotto",
   transfer: "Portafogli uniti",
+  carried: "Messaggi precedenti",
 
   asks: "{app} chiede il permesso",
   asksNote: "{app} vuole addebitare sul tuo portafoglio ciò che usi lì come {user}. " +

@@ -44,6 +44,7 @@ export const ja: PayerTexts = {
   trial: "お試しクレジット",
   expired: "中断されたメッセージ",
   transfer: "ウォレットの統合",
+  carried: "以前のメッセージ",
 
   asks: "{app} が許可を求めています",
   asksNote: "{app} は、{user} としてのご利用分をウォレットから請求します。" +

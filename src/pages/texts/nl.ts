@@ -44,6 +44,7 @@ export const nl: PayerTexts = {
   trial: "Welkomsttegoed",
   expired: "Onderbroken bericht",
   transfer: "Samengevoegde portemonnees",
+  carried: "Eerdere berichten",
 
   asks: "{app} vraagt toestemming",
   asksNote: "{app} wil van je wallet afschrijven wat je daar als {user} gebruikt. " +

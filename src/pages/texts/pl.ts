@@ -45,6 +45,7 @@ export const pl: PayerTexts = {
   trial: "Środki na start",
   expired: "Przerwana wiadomość",
   transfer: "Połączone portfele",
+  carried: "Wcześniejsze wiadomości",
 
   asks: "{app} prosi o zgodę",
   asksNote: "{app} chce pobierać z Twojego portfela opłaty za to, czego używasz tam jako {user}. " +

@@ -44,6 +44,7 @@ export const pt: PayerTexts = {
   trial: "Saldo de boas-vindas",
   expired: "Mensagem interrompida",
   transfer: "Carteiras unidas",
+  carried: "Mensagens anteriores",
 
   asks: "{app} pede permissão",
   asksNote: "{app} quer cobrar da sua carteira o que você usar lá como {user}. " +

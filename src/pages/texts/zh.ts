@@ -43,6 +43,7 @@ export const zh: PayerTexts = {
   trial: "体验金",
   expired: "中断的消息",
   transfer: "合并的钱包",
+  carried: "更早的消息",
 
   asks: "{app} 请求授权",
   asksNote: "{app} 希望从您的钱包扣除您以 {user} 身份使用的费用。" +
