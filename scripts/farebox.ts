@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError, Option } from "commander";
 import { version } from "../src/base/version.ts";
+import { addArchive } from "./farebox/archive.ts";
 import { addBackup } from "./farebox/backup.ts";
 import { addCopy } from "./farebox/copy.ts";
 import { type Context, type Given, openContext } from "./farebox/context.ts";
@@ -37,6 +38,7 @@ const groups: readonly AddCommands[] = [
   addPrices,
   addExport,
   addImport,
+  addArchive,
   addBackup,
   addRestore,
   addCopy,
@@ -48,7 +50,8 @@ const groups: readonly AddCommands[] = [
 
 const notes = `
 Settings, from the environment or from .env:
-  ADMIN_KEY    the service's admin key, needed by all commands except restore and copy
+  ADMIN_KEY    the service's admin key, needed by all commands except restore, copy and
+               'archive verify'
   FAREBOX_URL  the URL of the service, as --service; default: http://localhost:PORT, or BASE_URL
 
 A command that calls a service first asks it for /healthz, and sends no key unless Farebox answers.

@@ -4,6 +4,7 @@ import { backupApiDoc } from "./backup/api_doc.ts";
 import { callApiDoc, modelsApiDoc } from "./inference/api_doc.ts";
 import { keptApiDoc } from "./inference/kept/kept_api_doc.ts";
 import { docsApiDoc } from "./docs/api_doc.ts";
+import { archiveApiDoc } from "./archive/api_doc.ts";
 import { exportApiDoc } from "./export/api_doc.ts";
 import { healthApiDoc } from "./health.ts";
 import { userApiDoc } from "./ledger/admin_api_doc.ts";
@@ -32,6 +33,7 @@ export const apiDoc: EndpointDocs = {
   ...alertApiDoc,
   ...catalogueApiDoc,
   ...exportApiDoc,
+  ...archiveApiDoc,
   ...backupApiDoc,
   ...walletApiDoc,
   ...walletAdminApiDoc,

@@ -27,6 +27,7 @@ import { createRemovers } from "./sweeps.ts";
 import { createRemoval, type Removal } from "./store/removal.ts";
 import { createUpkeep, type Upkeep } from "./upkeep.ts";
 import { createFleet, type Fleet } from "./fleet/fleet.ts";
+import { archiveRoutes } from "./archive/routes.ts";
 import { exportRoutes } from "./export/routes.ts";
 import { healthRoutes } from "./health.ts";
 import { createNotFound } from "./not_found.tsx";
@@ -224,6 +225,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     alerts: alertRoutes(services),
     confirm: confirmRoutes(services),
     exports: exportRoutes(services),
+    archive: archiveRoutes(services),
     backup: backupRoutes(services),
     docs: docsRoutes({ deps: { config, guides }, operations: apiDoc }),
     home: homeRoutes(deps),

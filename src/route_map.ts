@@ -10,6 +10,7 @@ import type { homeRoutes } from "./home/routes.tsx";
 import type { guideRoutes } from "./guides/routes.tsx";
 import type { healthRoutes } from "./health.ts";
 import type { backupRoutes } from "./backup/routes.ts";
+import type { archiveRoutes } from "./archive/routes.ts";
 import type { exportRoutes } from "./export/routes.ts";
 import type { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import type { metricsRoutes } from "./metrics/routes.ts";
@@ -48,6 +49,7 @@ export interface RouteHandlers {
   confirm: ReturnType<typeof confirmRoutes>;
   catalogue: ReturnType<typeof catalogueRoutes>;
   exports: ReturnType<typeof exportRoutes>;
+  archive: ReturnType<typeof archiveRoutes>;
   backup: ReturnType<typeof backupRoutes>;
   docs: ReturnType<typeof docsRoutes>;
   guides: ReturnType<typeof guideRoutes>;
@@ -154,13 +156,17 @@ function callerRoutes({ connect, ledger, webhooks }: RouteHandlers): Routes {
 }
 
 /** The same for projects and their keys. */
-function projectRouteMap({ projects }: RouteHandlers): Routes {
+function projectRouteMap({ projects, archive }: RouteHandlers): Routes {
   return {
     "/v1/admin/audit": { GET: projects.instanceAudit },
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/projects/:projectId/audit": { GET: projects.audit },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
+    "/v1/admin/projects/:projectId/archive/entries": {
+      GET: archive.archivable,
+      POST: archive.removeArchived,
+    },
     "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
   };
@@ -180,13 +186,12 @@ function walletRouteMap({ walletAdmin }: RouteHandlers): Routes {
 
 /** Paths that need the operator's key. */
 function operatorRoutes(services: RouteHandlers): Routes {
-  const { users, webhooks, verify, summaries, requests, alerts, catalogue, exports, backup } =
-    services;
+  const { users, webhooks, verify, summaries, requests, alerts, catalogue } = services;
   return {
     ...projectRouteMap(services),
     ...walletRouteMap(services),
     "/v1/admin/verify": { GET: verify.verify },
-    "/v1/admin/backup": { GET: backup.backup },
+    "/v1/admin/backup": { GET: services.backup.backup },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
     "/v1/admin/projects/:projectId/requests": { GET: requests.listRequests },
     "/v1/admin/projects/:projectId/alerts": { GET: alerts.list },
@@ -194,7 +199,7 @@ function operatorRoutes(services: RouteHandlers): Routes {
     "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
     "/v1/admin/catalogue": { GET: catalogue.read, POST: catalogue.refresh },
     "/v1/admin/catalogue/diff": { POST: catalogue.diff },
-    "/v1/admin/projects/:projectId/export": { GET: exports.exportRecords },
+    "/v1/admin/projects/:projectId/export": { GET: services.exports.exportRecords },
     "/v1/admin/projects/:projectId/users": { GET: users.listUsers },
     "/v1/admin/projects/:projectId/users/:user": { secretParams: ["user"], GET: users.getUser },
     "/v1/admin/projects/:projectId/users/:user/activities": {

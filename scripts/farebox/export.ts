@@ -8,7 +8,9 @@ import {
   exportPosition,
 } from "../../src/export/kinds.ts";
 import type { Context } from "./context.ts";
-import { Unreachable } from "./failure.ts";
+import { type Exported, openArchive } from "./archived_records.ts";
+import { readLinesAfter } from "./continued_lines.ts";
+import { Unreachable, usage } from "./failure.ts";
 import { openOutput, type OutputFile } from "./output_file.ts";
 import { projectPath } from "./paths.ts";
 
@@ -18,11 +20,8 @@ interface ExportOptions {
   from?: string;
   to?: string;
   out: string;
+  archive?: string[];
 }
-
-/** How many connections in a row may break without a single record. */
-const attemptsMax = 5;
-const pauseMs = 1_000;
 
 /** `farebox export` */
 export function addExport(program: Command, open: () => Context): void {
@@ -33,7 +32,11 @@ export function addExport(program: Command, open: () => Context): void {
     .option("--from <time>", "created from this time on: ISO 8601, or a date (UTC)")
     .option("--to <time>", "created before this time")
     .option("--out <file>", "the file to write; - for standard output", "-")
+    .option("--archive <files...>", "with the entries of these sealed files")
     .action(async (project: string, options: ExportOptions) => {
+      if (options.archive && options.what !== "entries") {
+        throw usage("--archive is for entries only.");
+      }
       const context = open();
       const startedAt = performance.now();
       const output = await openOutput(options.out);
@@ -51,59 +54,49 @@ export function addExport(program: Command, open: () => Context): void {
 
 /**
  * Requests JSON lines, whatever is written: each contains its position, so that after a broken
- * connection the next one continues there.
+ * connection the next one continues there. Entries of sealed files take their places among them.
  */
 async function exportTo(
   output: OutputFile,
   { api, note, progress }: Context,
-  { project, what, format, from, to }: ExportOptions & { project: string },
+  { project, what, format, from, to, archive = [] }: ExportOptions & { project: string },
 ): Promise<number> {
   const path = `${projectPath(project)}/export`;
   const columns = exportColumns[what];
   const startedAt = performance.now();
-  let after: string | undefined;
   let records = 0;
   if (format === "csv") await output.write(csvLine(columns));
-  for (let attempt = 1;;) {
-    try {
-      const response = await api.raw(path, { query: { what, from, to, after } });
-      for await (const lines of readLines(response)) {
-        const found = lines.map(readRecord);
-        const text = format === "csv"
-          ? found.map((record) => csvRecord(record, columns)).join("")
-          : lines.map((line) => line + "\n").join("");
-        await output.write(text);
-        const last = found.at(-1);
-        if (last) after = exportPosition(what, last);
-        records += found.length;
-        attempt = 1;
-        progress(() => `${count(records)} ${what}, ${rate(records, startedAt)} a second`);
-      }
-      return records;
-    } catch (error) {
-      if (!(error instanceof Unreachable) || attempt >= attemptsMax) throw error;
-      note(`${error.message} Continuing after ${count(records)} ${what}.`);
-      attempt++;
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  const write = async (found: readonly Exported[]) => {
+    const text = format === "csv"
+      ? found.map(({ record }) => csvRecord(record, columns)).join("")
+      : found.map(({ line }) => line + "\n").join("");
+    await output.write(text);
+    records += found.length;
+    progress(() => `${count(records)} ${what}, ${rate(records, startedAt)} a second`);
+  };
+  const sealed = await openArchive(archive, { project, from, to });
+  const pages = readLinesAfter({
+    what,
+    read: (after) => api.raw(path, { query: { what, from, to, after } }),
+    positionOf: (line) => exportPosition(what, readRecord(line)),
+    note,
+  });
+  for await (const lines of pages) {
+    const found: Exported[] = [];
+    for (const line of lines) {
+      const record = readRecord(line);
+      const id = String(record.id);
+      found.push(...await sealed.before(id));
+      const archived = await sealed.at(id);
+      // What the database has counts, except for what it has in place of archived entries.
+      found.push(...(record.kind === "carried" && archived ? archived : [{ line, record }]));
     }
+    await write(found);
   }
-}
-
-/** Yields complete lines as they arrive. Throws `Unreachable` where they end early. */
-async function* readLines({ body, url }: Response): AsyncGenerator<string[]> {
-  let rest = "";
-  const reader = (body ?? new Blob().stream()).pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { done, value } = await reader.read().catch((error) => {
-      throw new Unreachable(
-        `The connection to ${new URL(url).origin} closed early: ${error.message}.`,
-      );
-    });
-    if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop() ?? "";
-    yield lines;
+  for (let rest = await sealed.before(null); rest.length > 0; rest = await sealed.before(null)) {
+    await write(rest);
   }
+  return records;
 }
 
 function readRecord(line: string): JsonObject {

@@ -84,6 +84,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   guides: ["config", "deps", "base", "pages"],
   docs: ["config", "deps", "base", "events", "pages", "guides"],
   backup: ["config", "deps", "base", "projects"],
+  archive: ["deps", "base", "store", "projects", "ledger"],
   export: ["deps", "base", "store", "projects", "events", "ledger", "webhooks"],
   verify: ["deps", "base", "store", "projects", "ledger", "payments", "pricing", "webhooks"],
   console: [

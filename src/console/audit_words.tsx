@@ -34,6 +34,7 @@ const often = ({ count }: AuditRow["detail"]) =>
 /** What a download contains, as a sentence has it. */
 const downloads: Readonly<Record<string, string>> = {
   activity: "the activity",
+  archivable: "the charges to archive",
   audit: "the audit trail",
   deliveries: "the deliveries",
   entries: "the entries",
@@ -128,6 +129,8 @@ const words: Readonly<Record<AuditActionName, Words>> = {
   "console.sign_in_refused": ({ detail }) => <>tried to sign in with a wrong key{often(detail)}</>,
   "console.key_refused": ({ detail }) => <>entered a wrong key in the console{often(detail)}</>,
   "admin.key_refused": ({ detail }) => <>called the admin API with a wrong key{often(detail)}</>,
+  "data.archived": ({ detail: { before } }) => <>archived charges before {named(before)}</>,
+  "data.copied": ({ detail: { rows } }) => <>copied {Number(rows)} rows from another database</>,
   "data.exported": ({ target }) => <>downloaded {downloads[target] ?? target}</>,
 };
 
@@ -170,6 +173,8 @@ export const auditLabels: Readonly<Record<AuditActionName, string>> = {
   "console.key_refused": "Key refused in the console",
   "admin.key_refused": "Key refused by the admin API",
   "data.exported": "Data downloaded",
+  "data.archived": "Charges archived",
+  "data.copied": "Database copied",
 };
 
 /** Returns an action as the end of a sentence; one of another version by its name. */

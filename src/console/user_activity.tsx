@@ -112,7 +112,7 @@ function RefundLink(
 const count = (value: number) => value.toLocaleString("en-US");
 
 function About(
-  { entry: { id, usage, metadata, shortfall, refundedActivityId } }: { entry: Entry },
+  { entry: { id, usage, metadata, shortfall, refundedActivityId, carried } }: { entry: Entry },
 ) {
   const counts = readTokens(usage ?? {});
   return (
@@ -123,6 +123,12 @@ function About(
           {" "}
           out{unitsOf(usage)}
           {usage.source === "estimated" ? ", estimated" : ""}
+        </div>
+      )}
+      {carried === undefined ? null : (
+        <div>
+          {count(carried.entries)} archived charges of responses since{" "}
+          {new Date(carried.since).toISOString().slice(0, 10)}
         </div>
       )}
       <Shortfall amount={shortfall} />
@@ -159,6 +165,7 @@ function Shortfall({ amount }: { amount: string }) {
 /** Whether an entry can be refunded here: payments into a wallet are refunded at Stripe. */
 export function isRefundable(entry: Entry): boolean {
   const isWalletDeposit = entry.kind === "deposit" && entry.projectId !== undefined;
-  return entry.kind !== "refund" && !isReinstatement(entry) && absoluteAmount(entry) !== "0" &&
+  return entry.kind !== "refund" && entry.kind !== "carried" && !isReinstatement(entry) &&
+    absoluteAmount(entry) !== "0" &&
     !isWalletDeposit;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idempotencyHeader, idOf, nextCursor, pageQuery, userId } from "../base/fields.ts";
+import { idempotencyHeader, idOf, nextCursor, pageQuery, time, userId } from "../base/fields.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import {
   type EndpointDoc,
@@ -100,6 +100,10 @@ const forgettingSchema = z.object({
   erased: z.record(z.string(), z.int()).meta({
     description: "How many records that named the user have been erased, by kind.",
   }),
+  archivedUntil: time.nullable().meta({
+    description: "Sealed files with entries from before that time may still name the user: " +
+      "`deno task farebox archive erase` replaces the name there. Null where there are none.",
+  }),
 }).meta({ id: "Forgetting" });
 const pseudonym = "forgotten_4x7QaTz0pWm2VbKc9Ld1Re";
 
@@ -115,10 +119,10 @@ const forgetUser: EndpointDoc = {
   body: { schema: forgetBodySchema, examples: { paidOut: {}, forfeited: { forfeit: true } } },
   answers: {
     200: responseDocs("No stored record names the user any more.", forgettingSchema, {
-      done: { status: "done", pseudonym, erased: { entries: 3, events: 7 } },
+      done: { status: "done", pseudonym, erased: { entries: 3, events: 7 }, archivedUntil: null },
     }),
     202: responseDocs("The erasure has started and continues by itself.", forgettingSchema, {
-      waiting: { status: "waiting", pseudonym, erased: { entries: 3 } },
+      waiting: { status: "waiting", pseudonym, erased: { entries: 3 }, archivedUntil: null },
     }),
   },
   errors: [

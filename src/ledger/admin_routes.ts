@@ -9,6 +9,7 @@ import { byOperator } from "../projects/audit.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
+import { readArchived } from "./archived.ts";
 import {
   type LedgerDeps,
   readMoneyBody,
@@ -87,7 +88,13 @@ export function ledgerAdminRoutes(services: AdminDeps) {
       const { value } = await incoming.inTime(readJsonBody(incoming.request, bodyBytesMax));
       const { forfeit } = parseWith(forgetBodySchema, value);
       const forgetting = await forget.run({ projectId, user, forfeit }, by(incoming));
-      return answer(forgetting, incoming, forgetting.status === "done" ? 200 : 202);
+      const archived = await readArchived(kv, projectId);
+      const archivedUntil = archived && new Date(archived.before).toISOString();
+      return answer(
+        { ...forgetting, archivedUntil },
+        incoming,
+        forgetting.status === "done" ? 200 : 202,
+      );
     }),
     deposit: depositOrCharge("deposit"),
     charge: depositOrCharge("charge"),

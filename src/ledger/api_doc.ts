@@ -175,6 +175,11 @@ export const refundDoc: EndpointDoc = {
     },
     {
       status: 400,
+      code: "archived",
+      when: "The activity is in a sealed file, or from a time that is.",
+    },
+    {
+      status: 400,
       code: "refund_exceeds_original",
       when: "The amount exceeds what is left to refund.",
     },

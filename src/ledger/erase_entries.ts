@@ -4,12 +4,17 @@ import { type Json, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { type Eraser, type Erasure, requestIdAfterErasure } from "../store/erase.ts";
 import { accountKey, entryKey, idempotencyKey } from "../store/keys.ts";
-import { emptyWrite, type Kv, type Write } from "../store/kv.ts";
+import { emptyWrite, type Kv, type Row, type Write } from "../store/kv.ts";
 import { readPlace, type ScanBudget } from "../store/scan.ts";
 import { decodeAccount } from "./account.ts";
 import type { Entry, EntryUsage } from "./entry.ts";
 import { isOwnKey, keyOperation } from "./key_issuer.ts";
-import { decodeIdempotency, encodeIdempotency, forgottenFingerprint, readEntry } from "./store.ts";
+import {
+  decodeEntry,
+  decodeIdempotency,
+  encodeIdempotency,
+  forgottenFingerprint,
+} from "./store.ts";
 
 /** A part of one account's entries, from one of them back to the first. */
 export interface EntryChain {
@@ -46,24 +51,31 @@ export async function eraseEntryChain(
   { kv, committer }: Pick<Deps, "kv" | "committer">,
   { chain, erasure, budget }: { chain: EntryChain; erasure: Erasure; budget: ScanBudget },
 ): Promise<{ erased: number; next: Json | null }> {
+  // Each entry is a check, beside the commit's own.
+  const readsMax = Math.max(1, Math.min(entriesPerWrite, kv.limits.checks - 4));
   let next = chain.from;
   let erased = 0;
   while (next !== null && !budget.isUsedUp) {
+    const first = next;
     const theirs: Entry[] = [];
-    for (let read = 0; next !== null && read < entriesPerWrite; read++) {
-      const entry: Entry | null = await readEntry(kv, chain.owner, next);
+    const write = emptyWrite();
+    for (let read = 0; next !== null && read < readsMax; read++) {
+      const row: Row = await kv.get(entryKey(chain.owner, next));
+      const entry: Entry | null = row.value && decodeEntry(row.value);
       budget.spend(1);
-      if (entry && chain.isTheirs(entry)) theirs.push(entry);
+      if (entry && chain.isTheirs(entry)) {
+        theirs.push(entry);
+        write.checks.push({ key: row.key, version: row.version });
+      }
       next = entry?.prev ?? null;
     }
     if (theirs.length === 0) continue;
-    const write = emptyWrite();
     for (const entry of theirs) {
       await renameEntry(kv, write, { owner: chain.owner, entry, erasure });
     }
-    // No one else rewrites an entry or the record of its key.
-    await committer.commit(write);
-    erased += theirs.length;
+    // Only archiving rewrites an entry too.
+    if ((await committer.commit(write)) === null) next = first;
+    else erased += theirs.length;
   }
   return { erased, next };
 }
@@ -114,7 +126,8 @@ async function renameEntry(
   });
 }
 
-function withoutCallersId(usage: EntryUsage, activityId: string): EntryUsage {
+/** Returns a usage without a request id that the caller chose. */
+export function withoutCallersId(usage: EntryUsage, activityId: string): EntryUsage {
   const own = activityId.replace(/^act_/, "req_");
   return { ...usage, requestId: requestIdAfterErasure(usage.requestId, own) };
 }

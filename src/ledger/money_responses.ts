@@ -15,6 +15,7 @@ import { type AuditActionName, type AuditActor, auditRow } from "../projects/aud
 import { type BudgetedKey, budgetsOfKey } from "../projects/key_budget.ts";
 import type { Project } from "../projects/schema.ts";
 import { countRefusalHourly } from "../summaries/hourly_counters.ts";
+import { archivedActivity, mayBeArchived } from "./archived.ts";
 import { entriesToCsv, findActivity, listActivities } from "./activities.ts";
 import { findAccount, findLastAccount } from "./authorization.ts";
 import { absoluteAmount, type Entry } from "./entry.ts";
@@ -183,7 +184,10 @@ export async function respondRefund(
   if (!found) {
     const subject = { projectId: project.id, user: user ?? "", activityId };
     const earlier = await recorder.findRecorded("refund", { ...subject, ...wish });
-    if (!earlier) throw notFound("activity");
+    if (!earlier) {
+      const isArchived = await mayBeArchived(deps.kv, project.id, activityId);
+      throw isArchived ? archivedActivity() : notFound("activity");
+    }
     return refundedResponse(project, earlier, requestId);
   }
   requireNotReinstatement(found.entry);

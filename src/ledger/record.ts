@@ -9,6 +9,7 @@ import { keyText } from "../store/batch.ts";
 import type { Budget } from "../store/budgets.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import { accountKey, entryKey, idempotencyKey, refundedKey } from "../store/keys.ts";
+import { archivedActivity } from "./archived.ts";
 import { accountLocation, type AccountRef, decodeAccount, requireNotClosed } from "./account.ts";
 import type { AccountOp, AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
@@ -153,7 +154,9 @@ function refundOp(refunding: RefundRequest): MoneyOp {
       // The user may have been erased since the entry was read. For refunds made at Stripe the
       // caller checks that.
       const row = tx.row(originalKey);
-      if (!paidExternally && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
+      const now = row && decodeEntry(row);
+      if (now === null || now.kind === "carried") throw archivedActivity();
+      if (!paidExternally && now.user !== ref.user) throw notFound("activity");
       const projectId = original.projectId ?? ref.projectId;
       if (original.user !== ref.user || projectId !== ref.projectId) throw notFound("activity");
       if (original.kind === "refund") {

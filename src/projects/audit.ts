@@ -76,6 +76,8 @@ export const auditActions = [
   "wallet.join_withdrawn",
   "wallet.join_declined",
   "wallet.joined",
+  "data.archived",
+  "data.copied",
   "console.signed_in",
   "console.sign_in_refused",
   "console.key_refused",

@@ -31,7 +31,7 @@ function commandsBelow(command: Command, words: string[] = []): [string[], Comma
   return command.commands.flatMap((one) => commandsBelow(one, [...words, one.name()]));
 }
 
-const withoutService = ["restore", "copy"];
+const withoutService = ["restore", "copy", "archive verify", "archive erase"];
 
 /** Arguments with which a command gets as far as its first call. */
 function argumentsOf(words: readonly string[], command: Command, file: string): string[] {

@@ -40,6 +40,18 @@ const deeds: Readonly<Record<string, Deed>> = {
     body: { date: "2026-11-25", prices },
     instance: true,
   },
+  [`GET ${project}/archive/entries`]: {
+    action: "data.exported",
+    query: "?before=2020-01-01T00:00:00Z",
+  },
+  [`POST ${project}/archive/entries`]: {
+    action: "data.archived",
+    body: {
+      before: "2020-01-01T00:00:00Z",
+      sha256: "0".repeat(64),
+      entries: [["act_01KDVDNA0047C4FEZDQK8YZG0Y", "0".repeat(32)]],
+    },
+  },
   [`GET ${project}/export`]: { action: "data.exported", query: "?what=users&format=csv" },
   [`POST ${user}/deposit`]: { action: "deposit", body: { amount: "1" } },
   [`POST ${user}/charge`]: { action: "charge", body: { amount: "1" } },
