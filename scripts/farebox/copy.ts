@@ -1,5 +1,8 @@
 import type { Command } from "commander";
 import { kvPathFault } from "../../src/base/kv_path.ts";
+import { createIds } from "../../src/base/ids.ts";
+import { type AuditActor, auditRow } from "../../src/projects/audit.ts";
+import { emptyWrite, type Kv } from "../../src/store/kv.ts";
 import { isPostgres, parsePostgres } from "../../src/base/postgres_address.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { isDatabaseFile } from "../../src/config.ts";
@@ -8,6 +11,7 @@ import { isNewDatabase, lockDatabase } from "../../src/platform/database_lock.ts
 import { openStore, type Store } from "../../src/platform/stores.ts";
 import { type Given, openTerminal } from "./context.ts";
 import { copyRows } from "./copy_rows.ts";
+import { findProjectRows } from "./project_rows.ts";
 import { refused, usage } from "./failure.ts";
 import { readSecretFile } from "./input.ts";
 
@@ -15,7 +19,12 @@ const notes = `
 A store is the path of a file, the URL of a PostgreSQL database, or that of a KV server (with
 DENO_KV_ACCESS_TOKEN). Stop the service first: what it writes meanwhile may be missing. The target
 must be empty. An interrupted copy goes on where it stopped when the same command is run again; until
-it is complete no service starts on the target. At the end every row is compared.
+it is complete no service starts on the target. At the end every row is compared, and the audit trail
+of the target gets a row.
+
+With --project, one project moves to a store that may have other ones, with its keys, users, entries,
+budgets, events and webhooks; both services must have the same SECRETS_KEY. The project stays in the
+source: archive it there afterwards, so that only one of the two takes new calls.
 
 The password of a PostgreSQL database is not part of its URL here, since other users of the machine
 can read arguments: it comes from PGPASSWORD, or from a file or standard input.`;
@@ -23,6 +32,7 @@ can read arguments: it comes from PGPASSWORD, or from a file or standard input.`
 interface CopyOptions {
   from: string;
   to: string;
+  project?: string;
   fromPasswordFile?: string;
   toPasswordFile?: string;
 }
@@ -33,6 +43,7 @@ export function addCopy(program: Command): void {
     .description("copy the whole database to another store, while the service is stopped")
     .requiredOption("--from <store>", "the database to copy")
     .requiredOption("--to <store>", "a new, empty database")
+    .option("--project <project>", "only this project, to a store that may have other ones")
     .option("--from-password-file <file>", "has the password of --from; - is standard input")
     .option("--to-password-file <file>", "has the password of --to; - is standard input")
     .addHelpText("after", notes)
@@ -42,9 +53,13 @@ export function addCopy(program: Command): void {
       const [source, target] = await openBoth(options);
       try {
         const stores = { source: source.kv, target: target.kv, from };
-        const copied = await copyRows(stores, (what, rows) => {
+        const project = options.project === undefined
+          ? {}
+          : { project: await findProjectRows(source.kv, options.project) };
+        const copied = await copyRows({ ...stores, ...project }, (what, rows) => {
           terminal.progress(() => `${rows} rows ${what}`);
         });
+        await recordCopy(target.kv, { project: options.project ?? null, rows: copied.rows });
         terminal.print(
           { from, to, ...copied },
           `${copied.rows} rows are copied and compared. SHA-256 of all: ${copied.checksum}\n` +
@@ -56,6 +71,17 @@ export function addCopy(program: Command): void {
         target.kv.close();
       }
     });
+}
+
+/** Adds a row to the trail of what was copied, in the target. */
+async function recordCopy(
+  target: Kv,
+  { project, rows }: { project: string | null; rows: number },
+): Promise<void> {
+  const deps = { id: createIds(Date.now, Math.random), clock: { now: Date.now } };
+  const by: AuditActor = { actor: { type: "operator", id: "operator" }, via: "command" };
+  const deed = { by, action: "data.copied", target: project ?? "all", detail: { rows } } as const;
+  await target.atomic({ ...emptyWrite(), sets: [auditRow(deps, project, deed)] });
 }
 
 async function openBoth(options: CopyOptions): Promise<[Store, Store]> {

@@ -7,9 +7,13 @@ import {
   copyKey,
   leasesPrefix,
   processesPrefix,
+  projectKey,
+  sealedWithKey,
 } from "../../src/store/keys.ts";
 import { emptyWrite, type Key, type Kv, type Row, type Write } from "../../src/store/kv.ts";
+import { markWithMore } from "../../src/store/sealed_with.ts";
 import { refused } from "./failure.ts";
+import type { ProjectRows } from "./project_rows.ts";
 
 /** How far a copy has come, as the target has it until the copy is complete. */
 interface CopyProgress {
@@ -18,6 +22,16 @@ interface CopyProgress {
   /** The last key that was copied; null before the first. */
   after: Key | null;
   rows: number;
+}
+
+/** The stores of a copy, and what of the source is copied. */
+export interface CopyOptions {
+  source: Kv;
+  target: Kv;
+  /** The source, without a password. */
+  from: string;
+  /** Only the rows of one project; the target may have other ones then. */
+  project?: ProjectRows;
 }
 
 /** What was copied and compared. */
@@ -39,11 +53,12 @@ const isCopied = ({ key }: Row) => !ofProcesses.includes(key[0]);
  * people when the target has data of its own, or differs at the end.
  */
 export async function copyRows(
-  { source, target, from }: { source: Kv; target: Kv; from: string },
+  { source, target, from, project }: CopyOptions,
   onProgress: (what: "copied" | "compared", rows: number) => void,
 ): Promise<Copied> {
-  const progress = await startOrContinue(target, from);
-  for await (const rows of pagesOf(source, progress.after)) {
+  const isWanted = (row: Row) => isCopied(row) && (project?.owns(row) ?? true);
+  const progress = await startOrContinue({ source, target, from, project });
+  for await (const rows of pagesOf(source, { after: progress.after, isWanted })) {
     for (const write of writesOf(rows)) {
       progress.rows += write.sets.length;
       progress.after = write.sets.at(-1)?.key ?? progress.after;
@@ -52,42 +67,67 @@ export async function copyRows(
     }
     onProgress("copied", progress.rows);
   }
-  const copied = await compare(source, target, (rows) => onProgress("compared", rows));
+  const compared = (rows: number) => onProgress("compared", rows);
+  const copied = await compare({ source, target, isWanted }, compared);
   await target.atomic({ ...emptyWrite(), deletes: [copyKey] });
   return copied;
 }
 
-async function startOrContinue(target: Kv, from: string): Promise<CopyProgress> {
+async function startOrContinue(
+  { source, target, from, project }:
+    & Pick<CopyOptions, "source" | "target" | "from">
+    & { project: ProjectRows | undefined },
+): Promise<CopyProgress> {
+  const name = project ? `${project.id} of ${from}` : from;
   const { value } = await target.get(copyKey);
   if (value) {
     const known = fromBytes<CopyProgress>(value);
-    if (known.from === from) return known;
+    if (known.from === name) return known;
     throw refused(
       `The target has an unfinished copy of ${known.from}. Continue that, or empty it.`,
     );
   }
-  const rows = await target.list({ prefix: [], limit: rowsPerPage });
-  if (rows.some(isCopied)) {
-    throw refused("The target is not empty: a copy needs a new database. Nothing was changed.");
+  if (project) {
+    if ((await target.get(projectKey(project.id))).value) {
+      throw refused(`The target has the project ${project.id} already. Nothing was changed.`);
+    }
+  } else {
+    const rows = await target.list({ prefix: [], limit: rowsPerPage });
+    if (rows.some(isCopied)) {
+      throw refused("The target is not empty: a copy needs a new database. Nothing was changed.");
+    }
   }
-  const progress = { from, after: null, rows: 0 };
+  const progress = { from: name, after: null, rows: 0 };
   await target.atomic({
     ...emptyWrite(),
-    sets: [{ key: copyKey, value: toBytes(progress) }],
+    sets: [
+      { key: copyKey, value: toBytes(progress) },
+      ...(project ? await markOfKeys(source, target) : []),
+    ],
   });
   return progress;
 }
 
-/** All rows after a key, page by page, in the order of their keys. */
-async function* pagesOf(kv: Kv, after: Key | null): AsyncGenerator<Row[]> {
-  for (;;) {
-    const start = after ? { start: after } : {};
+/** Secrets of the project may be encrypted with other keys than those of the target. */
+async function markOfKeys(source: Kv, target: Kv): Promise<Write["sets"]> {
+  const [more, mark] = await Promise.all([source.get(sealedWithKey), target.get(sealedWithKey)]);
+  const value = markWithMore(mark.value, more.value);
+  return value ? [{ key: sealedWithKey, value }] : [];
+}
+
+/** All wanted rows after a key, page by page, in the order of their keys. */
+async function* pagesOf(
+  kv: Kv,
+  { after, isWanted }: { after: Key | null; isWanted: (row: Row) => boolean },
+): AsyncGenerator<Row[]> {
+  for (let last = after;;) {
+    const start: { start?: Key } = last ? { start: last } : {};
     const rows = await kv.list({ prefix: [], ...start, limit: rowsPerPage });
-    const last = rows.at(-1)?.key;
-    const isSame = (row: Row) => after !== null && encodeKey(row.key) === encodeKey(after);
-    yield rows.filter((row) => isCopied(row) && !isSame(row));
-    if (!last || rows.length < rowsPerPage) return;
-    after = last;
+    const next = rows.at(-1)?.key;
+    const isSame = (row: Row) => last !== null && encodeKey(row.key) === encodeKey(last);
+    yield rows.filter((row) => isWanted(row) && !isSame(row));
+    if (!next || rows.length < rowsPerPage) return;
+    last = next;
   }
 }
 
@@ -104,14 +144,17 @@ function* writesOf(rows: readonly Row[]): Generator<Write> {
 }
 
 async function compare(
-  source: Kv,
-  target: Kv,
+  { source, target, isWanted }: {
+    source: Kv;
+    target: Kv;
+    isWanted: (row: Row) => boolean;
+  },
   onProgress: (rows: number) => void,
 ): Promise<Copied> {
   const hash = createHash("sha256");
-  const others = rowsOf(target);
+  const others = rowsOf(target, isWanted);
   let rows = 0;
-  for await (const row of rowsOf(source)) {
+  for await (const row of rowsOf(source, isWanted)) {
     const { value: other } = await others.next();
     const key = encodeKey(row.key);
     if (!other || encodeKey(other.key) !== key || !isSameValue(row, other)) {
@@ -125,8 +168,11 @@ async function compare(
   return { rows, checksum: hash.digest("hex") };
 }
 
-async function* rowsOf(kv: Kv): AsyncGenerator<Row, undefined> {
-  for await (const rows of pagesOf(kv, null)) yield* rows;
+async function* rowsOf(
+  kv: Kv,
+  isWanted: (row: Row) => boolean,
+): AsyncGenerator<Row, undefined> {
+  for await (const rows of pagesOf(kv, { after: null, isWanted })) yield* rows;
 }
 
 function isSameValue({ value: one }: Row, { value: other }: Row): boolean {

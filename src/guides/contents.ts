@@ -22,7 +22,7 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
   },
   { title: "Upstreams", guides: ["routing", "response-cache"] },
   { title: "Your own systems", guides: ["events", "webhooks", "alerts"] },
-  { title: "Operating", guides: ["console", "cli", "operations", "privacy", "upgrading"] },
+  { title: "Operating", guides: ["console", "cli", "operations", "scale", "privacy", "upgrading"] },
   {
     title: "Hosting",
     guides: [

@@ -96,6 +96,21 @@ export function createSealingMark(deps: MarkDeps): SealingMark {
   };
 }
 
+/**
+ * Returns a database's stored mark once secrets of another one are in it: they may be encrypted
+ * with any key of that one's mark. Null where it has none, and so tells nothing of its keys anyway.
+ */
+export function markWithMore(
+  mark: Uint8Array | null,
+  more: Uint8Array | null,
+): Uint8Array | null {
+  if (!mark) return null;
+  const { keys } = fromBytes<SealedWith>(mark);
+  const added = more ? fromBytes<SealedWith>(more).keys : [unknownKey];
+  // A walk under way may be past them.
+  return toBytes({ keys: [...new Set([...keys, ...added])], walk: null });
+}
+
 /** In place of a fingerprint, where secrets were stored before there was a mark. */
 const unknownKey = "unknown";
 

@@ -61,8 +61,7 @@ Deno.test({
     const byFile = ["--from-password-file", `${folder.path}/password`];
     const back = await copy(url, `${folder.path}/back.kv`, byFile);
     assert.equal(back.code, 0, back.complaint);
-    const { rows, checksum } = JSON.parse(back.printed);
-    assert.deepEqual({ rows, checksum }, { rows: there.rows, checksum: there.checksum });
+    assert.equal(JSON.parse(back.printed).rows, there.rows + 1, "the copy is in the audit trail");
 
     const again = await copy(file, url, [], "", { PGPASSWORD: password });
     assert.equal(again.code, 1);
