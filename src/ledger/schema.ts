@@ -136,7 +136,8 @@ export const ledgerPlaceSchema = z.strictObject({
   account: z.string().max(userIdUnitsMax).nullable(),
   walk: walkSchema.nullable(),
   /** While entries are counted: after which one, and before which id. */
-  listing: z.strictObject({ after: z.string().max(64), end: z.string().max(64) }).nullable(),
+  listing: z.strictObject({ after: z.string().max(64), end: z.string().max(64) })
+    .refine(({ after, end }) => after < end).nullable(),
   /** This owner's entries up to `cut`: how many its accounts lead to, and how many are stored. */
   chained: z.int(),
   listed: z.int(),

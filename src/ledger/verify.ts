@@ -211,7 +211,9 @@ export function scanLedger(
     const [first] = await listAfter(kv, ownEntriesPrefix(owner), { after: null, limit: 1 });
     const id = String(first?.key[2]);
     const from = isId("act", id) ? timeOfId(id) : cut;
-    const edge = (n: number) => firstIdAt("act", from + Math.floor((cut - from) * n / parts));
+    // No part is empty, also where all entries are younger than the cut.
+    const spanMs = Math.max(cut - from, parts);
+    const edge = (n: number) => firstIdAt("act", from + Math.floor(spanMs * n / parts));
     return { after: part === 1 ? "" : edge(part - 1), end: part === parts ? pastAll : edge(part) };
   }
 

@@ -106,6 +106,8 @@ Deno.test("verify: parts together see each entry once, and an entry of no accoun
       tally: sum(({ tallies }) => tallies[world.projectId]),
     };
   };
+  const fresh = await verify(world, "part=2&parts=3&until=2020-01-01T00:00:00Z");
+  assert.deepEqual(fresh.faults, [], "entries that are all younger have parts, too");
   const sound = await inParts();
   assert.deepEqual([sound.faults, sound.tally, sound.counted], [[], 0, 30]);
   assert.ok(sound.entries.every((count) => count > 0 && count < 30), sound.entries.join());
