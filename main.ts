@@ -20,7 +20,7 @@ import {
   reportUnpayable,
   signInKeys,
 } from "./src/platform/startup_report.ts";
-import { memoryOfProcess, watchMemory } from "./src/platform/memory.ts";
+import { createMemoryWatch, memoryOfProcess } from "./src/platform/memory.ts";
 import { leaveDevAdminKey } from "./src/platform/dev_admin_key.ts";
 import { devApiKey } from "./src/base/dev_keys.ts";
 import { devProjectId } from "./src/projects/auth.ts";
@@ -33,6 +33,8 @@ import { devProject, devRequest } from "./src/projects/dev_project.ts";
 const sweepEveryMs = 15_000;
 /** How often the store is polled for deliveries that no notification announced. */
 const pollEveryMs = 250;
+/** Parsing one body of 20 MiB takes longer. */
+const watchMemoryEveryMs = 50;
 /** How long a clean stop waits for running calls: Deno Deploy kills after 5 s in all. */
 const finishMs = { usual: 25_000, deploy: 1_000 };
 /** How long it then waits for their charges, and until their callers are notified. */
@@ -87,12 +89,13 @@ async function main(): Promise<void> {
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
   await app.beat();
-  watchMemory(memoryOfProcess());
   const door = await orExit(() => open(app, deps));
   app.findUnpayable().then((projects) => reportUnpayable(deps, projects, { forPeople, say }))
     .catch((error) => deps.log("warn", "checkouts_not_looked_at", errorFields(error)));
   const stopSweeping = repeat(deps, { everyMs: sweepEveryMs, work: () => app.sweep() });
   const stopBeating = repeat(deps, { everyMs: beatEveryMs, work: () => app.beat() });
+  const watch = createMemoryWatch(memoryOfProcess());
+  const stopWatching = repeat(deps, { everyMs: watchMemoryEveryMs, work: async () => watch() });
   const stopPolling = repeat(deps, { everyMs: pollEveryMs, work: () => app.dispatcher.poll() });
   let stopping = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
@@ -102,6 +105,7 @@ async function main(): Promise<void> {
       stopping = true;
       stopSweeping();
       stopPolling();
+      stopWatching();
       stopBeating();
       stop(door, app, deps);
     });

@@ -16,8 +16,7 @@ export function memoryOfProcess(): number | null {
   }
 }
 
-const watchMs = 50;
-/** V8's own limit of the heap ends its growth before the memory of a larger machine is used. */
+/** On a larger machine, V8's own limit of the heap comes first. */
 const watchedBytesMax = 8 * 1024 ** 3;
 /** Below this share of the memory, V8 decides alone when it collects. */
 const shareMin = 0.45;
@@ -25,20 +24,20 @@ const shareMin = 0.45;
 const shareGrown = 0.1;
 
 /**
- * Collects garbage before it fills the memory of the process. V8 plans by the size of the heap
- * alone, so the strings of large bodies, long unused, would end a process in a small container.
- * It does nothing without the V8 flag `--expose-gc`, or where the memory is large or unknown.
+ * Returns a function to be called often, which collects garbage before it fills the memory of the
+ * process. V8 plans by the size of the heap alone: strings of large bodies, long unused, would end
+ * a process in a small container. The function does nothing without the V8 flag `--expose-gc`, or
+ * where the memory is large or unknown.
  */
-export function watchMemory(memoryBytes: number | null): void {
-  const collect = (globalThis as { gc?: () => void }).gc;
-  if (!collect || memoryBytes === null || memoryBytes > watchedBytesMax) return;
-  let collectAt = memoryBytes * shareMin;
-  const watch = () => {
-    const { rss } = Deno.memoryUsage();
-    if (rss < collectAt) return;
+export function createMemoryWatch(memoryBytes: number | null): () => void {
+  const collect: unknown = Reflect.get(globalThis, "gc");
+  const isWatched = memoryBytes !== null && memoryBytes <= watchedBytesMax;
+  if (typeof collect !== "function" || !isWatched) return () => {};
+  const firstAt = memoryBytes * shareMin;
+  let collectAt = firstAt;
+  return () => {
+    if (Deno.memoryUsage().rss < collectAt) return;
     collect();
-    const left = Deno.memoryUsage().rss + memoryBytes * shareGrown;
-    collectAt = Math.max(memoryBytes * shareMin, left);
+    collectAt = Math.max(firstAt, Deno.memoryUsage().rss + memoryBytes * shareGrown);
   };
-  Deno.unrefTimer(setInterval(watch, watchMs));
 }
