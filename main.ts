@@ -3,7 +3,7 @@ import { type App, createApp } from "./src/app.ts";
 import { toBase62 } from "./src/base/ids.ts";
 import { version } from "./src/base/version.ts";
 import { ApiError, errorFields } from "./src/base/errors.ts";
-import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
+import { type Config, isDatabaseFile, readConfig } from "./src/config/config.ts";
 import {
   createPrivateFile,
   restrictDatabase,

@@ -5,8 +5,8 @@
  */
 import { dirname } from "node:path";
 import process from "node:process";
-import { kvPathFault } from "../src/base/kv_path.ts";
-import { isDatabaseFile } from "../src/config.ts";
+import { kvPathFault } from "../src/config/kv_path.ts";
+import { isDatabaseFile } from "../src/config/config.ts";
 import { databasePath } from "../src/platform/database_lock.ts";
 import { readEnvFile } from "../src/platform/env_file.ts";
 

@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isDatabaseFile } from "../src/config.ts";
+import { isDatabaseFile } from "../src/config/config.ts";
 import { dataFolders } from "./data_folders.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));

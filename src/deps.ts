@@ -2,7 +2,7 @@ import type { Clock } from "./base/clock.ts";
 import type { FormatName } from "./base/endpoints.ts";
 import type { Holders } from "./base/holders.ts";
 import type { MakeId } from "./base/ids.ts";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/config.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import type { Tracing } from "./metrics/tracing.ts";
 import type { Committer } from "./store/commit.ts";

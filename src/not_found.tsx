@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
-import { type Config, publicPath } from "./config.ts";
+import { type Config, publicPath } from "./config/config.ts";
 import { errorPage } from "./console/guard.tsx";
 import { Page } from "./pages/page.tsx";
 import { pageResponse } from "./pages/response.tsx";

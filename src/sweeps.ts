@@ -1,6 +1,6 @@
 import type { Deps } from "./deps.ts";
 import { sentConfirmationRows } from "./alerts/confirmations.ts";
-import { createSessionRemover } from "./console/session_removal.ts";
+import { createSessionRemover } from "./console/sign_in/session_removal.ts";
 import { chatReplayRows } from "./inference/receive/idempotency.ts";
 import {
   createUnkeptRemoval,
@@ -27,8 +27,8 @@ import { createTopUsersRemoval } from "./summaries/top_users.ts";
 import { targetHealthRows } from "./upstreams/shared_openings.ts";
 import { deviceRows, personDeviceRows } from "./wallets/device_rows.ts";
 import { walletLinkRows, walletMailRows } from "./wallets/email_rows.ts";
-import { redeliveryJobRows } from "./webhooks/redelivery.ts";
-import { createTrim } from "./webhooks/trim.ts";
+import { redeliveryJobRows } from "./webhooks/delivery/redelivery.ts";
+import { createTrim } from "./webhooks/delivery/trim.ts";
 
 /**
  * Everything that is kept until a time that its own row says. What is kept in order of time, such

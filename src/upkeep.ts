@@ -9,7 +9,7 @@ import type { SealingMark } from "./store/sealed_with.ts";
 import type { Removal } from "./store/removal.ts";
 import type { TopUsers } from "./summaries/top_users.ts";
 import { createSweep } from "./sweeps.ts";
-import type { Reclaim } from "./webhooks/reclaim.ts";
+import type { Reclaim } from "./webhooks/delivery/reclaim.ts";
 
 /** What a process does besides handling requests. */
 export interface Upkeep {

@@ -2,8 +2,8 @@ import { createIds } from "../../src/base/ids.ts";
 import { eventKey } from "../../src/store/keys.ts";
 import { denoKv } from "../../src/platform/deno_kv.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
-import { afterAttempt, newDelivery } from "../../src/webhooks/delivery.ts";
-import { putDelivery } from "../../src/webhooks/delivery_rows.ts";
+import { afterAttempt, newDelivery } from "../../src/webhooks/delivery/delivery.ts";
+import { putDelivery } from "../../src/webhooks/delivery/delivery_rows.ts";
 import { type Figure, median, show } from "./figures.ts";
 import { makeFolder, type Service, startService } from "./service.ts";
 

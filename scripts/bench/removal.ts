@@ -1,7 +1,7 @@
 import { createIds } from "../../src/base/ids.ts";
 import { toBytes } from "../../src/base/json.ts";
 import { type KeptKind, keptKinds } from "../../src/base/kept_kinds.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import type { Deps } from "../../src/deps.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { denoKv } from "../../src/platform/deno_kv.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../src/base/json.ts";
-import { activityRecord } from "../../src/ledger/view.ts";
+import { activityRecord } from "../../src/ledger/api/view.ts";
 import { refused, usage } from "./failure.ts";
 import { openSealed, type SealedEntry } from "./sealed_file.ts";
 

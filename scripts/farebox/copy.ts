@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import { kvPathFault } from "../../src/base/kv_path.ts";
+import { kvPathFault } from "../../src/config/kv_path.ts";
 import { createIds } from "../../src/base/ids.ts";
 import { type AuditActor, auditRow } from "../../src/projects/audit.ts";
 import { emptyWrite, type Kv } from "../../src/store/kv.ts";
-import { isPostgres, parsePostgres } from "../../src/base/postgres_address.ts";
+import { isPostgres, parsePostgres } from "../../src/config/postgres_address.ts";
 import { Secret } from "../../src/base/secret.ts";
-import { isDatabaseFile } from "../../src/config.ts";
+import { isDatabaseFile } from "../../src/config/config.ts";
 import { createPrivateFile, restrictDatabase } from "../../src/platform/database_files.ts";
 import { isNewDatabase, lockDatabase } from "../../src/platform/database_lock.ts";
 import { openStore, type Store } from "../../src/platform/stores.ts";

@@ -3,7 +3,7 @@ import { entryKinds } from "../../src/base/entry_kinds.ts";
 import { fromBytes, isObject, type JsonObject, parseJson } from "../../src/base/json.ts";
 import { formatAmount, fromDecimal } from "../../src/base/money.ts";
 import type { Entry } from "../../src/ledger/entry.ts";
-import { parseStoredEntry } from "../../src/ledger/verify_schemas.ts";
+import { parseStoredEntry } from "../../src/ledger/verify/schemas.ts";
 import { recomputeCost } from "../../src/verify/recompute_cost.ts";
 import { refused } from "./failure.ts";
 import { openOutput } from "./output_file.ts";

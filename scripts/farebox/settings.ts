@@ -1,7 +1,7 @@
 import { readEnvFile } from "../../src/platform/env_file.ts";
 import { devAdminKey, devAdminKeyPath, devKvPath } from "../../src/base/dev_keys.ts";
 import { Secret } from "../../src/base/secret.ts";
-import { secretsKeys } from "../../src/config.ts";
+import { secretsKeys } from "../../src/config/config.ts";
 import { usage } from "./failure.ts";
 
 /** The service's URL, and the operator's key. */

@@ -12,7 +12,7 @@ import {
 } from "./source.ts";
 
 /**
- * What each module may import, beside itself. `config`, `deps` and the like are the files of those
+ * What each module may import, beside itself. `deps` and the like are the files of those
  * names in `src/`. `src/app.ts` is in no row: it imports everything, and no module imports it.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {

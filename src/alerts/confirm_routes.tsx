@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { type Config, publicPath } from "../config.ts";
+import { type Config, publicPath } from "../config/config.ts";
 import { readForm } from "../pages/form.ts";
 import { MessagePage, Page } from "../pages/page.tsx";
 import { asPage, pageResponse } from "../pages/response.tsx";

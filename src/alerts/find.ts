@@ -8,7 +8,7 @@ import { isSecretWrong, readUnverified } from "../payments/unverified.ts";
 import { type AlertSettings, noAlerts } from "../projects/alerts_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { readSummary } from "../summaries/summary.ts";
-import type { Subscriptions } from "../webhooks/subscriptions.ts";
+import type { Subscriptions } from "../webhooks/subscriptions/subscriptions.ts";
 import { type AlertRule, alertRules, type Finding } from "./alert.ts";
 
 /** What the conditions are read from. */

@@ -1,5 +1,5 @@
 import { ApiError } from "../base/errors.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Deps, Snapshot } from "../deps.ts";
 import type { AdminGuard } from "../projects/admin_guard.ts";
 import { byOperator, recordDeed } from "../projects/audit.ts";

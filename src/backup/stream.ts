@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Snapshot } from "../deps.ts";
 import { encodeSeal, Sealing } from "./seal.ts";
 

@@ -1,5 +1,5 @@
 // Bounds that several modules share, or that callers notice, with their units. Bounds that an
-// operator can change are in config.ts.
+// operator can change are in config/.
 
 /** Largest chat request body, in bytes; images travel inside it. */
 export const chatBodyBytesMax = 20 * 1024 * 1024;

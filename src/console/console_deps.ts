@@ -15,11 +15,11 @@ import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { RefusedKeys } from "../projects/refused_keys.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
-import type { Dispatcher } from "../webhooks/dispatcher.ts";
-import type { Redelivery } from "../webhooks/redelivery.ts";
-import type { Subscriptions } from "../webhooks/subscriptions.ts";
+import type { Dispatcher } from "../webhooks/delivery/dispatcher.ts";
+import type { Redelivery } from "../webhooks/delivery/redelivery.ts";
+import type { Subscriptions } from "../webhooks/subscriptions/subscriptions.ts";
 import type { WalletJoins } from "../wallets/joins.ts";
-import type { ConsoleSessions } from "./session.ts";
+import type { ConsoleSessions } from "./sign_in/session.ts";
 
 /** What the console depends on. */
 export interface ConsoleDeps {

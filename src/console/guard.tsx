@@ -3,7 +3,7 @@ import type { Child } from "@hono/hono/jsx";
 import { ApiError, notFound } from "../base/errors.ts";
 import { readFormBody } from "../base/form_body.ts";
 import type { Incoming } from "../base/handler.ts";
-import { type Config, publicPath } from "../config.ts";
+import { type Config, publicPath } from "../config/config.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
 import { fromAddress, recordDeed } from "../projects/audit.ts";
@@ -12,7 +12,7 @@ import type { Project } from "../projects/schema.ts";
 import { type Flash, withFlash } from "./flash.ts";
 import { BarePage, ConsolePage, type NavItem } from "./frame.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
-import type { ConsoleSession } from "./session.ts";
+import type { ConsoleSession } from "./sign_in/session.ts";
 
 /** A request of a signed-in visitor. */
 export interface ConsoleVisit {

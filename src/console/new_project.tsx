@@ -12,7 +12,7 @@ import {
 import { Card, CodeBlock } from "../pages/parts.tsx";
 import { createProjectSchema, currencies, type Project } from "../projects/schema.ts";
 import type { ConsoleDeps } from "./console_deps.ts";
-import { decimalText, formIdOf, orShowFormAgain, submittedText } from "./fields.ts";
+import { decimalText, formIdOf, orShowFormAgain, submittedText } from "./submitted_fields.ts";
 import { type ConsoleGuard, type ConsoleVisit, requireOperator } from "./guard.tsx";
 
 const labels = {

@@ -16,8 +16,8 @@ import type { ConsoleGuard } from "./guard.tsx";
 import { Badge, MoneyCell, Pager, Table, TimeCell } from "../pages/parts.tsx";
 import { listUnbooked } from "../payments/unbooked.ts";
 import { readUnverified } from "../payments/unverified.ts";
-import { UnbookedPayments } from "./unbooked.tsx";
-import { UnverifiedNote } from "./unverified.tsx";
+import { UnbookedPayments } from "./money/unbooked.tsx";
+import { UnverifiedNote } from "./money/unverified.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 /** `/console`: redirects an owner to the project, an operator to the list of projects. */

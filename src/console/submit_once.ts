@@ -3,7 +3,7 @@ import type { Deps } from "../deps.ts";
 import type { AlongsideWrite } from "../projects/admin.ts";
 import { consoleFormKey } from "../store/keys.ts";
 import type { ConsoleVisit } from "./guard.tsx";
-import { formIdOf } from "./fields.ts";
+import { formIdOf } from "./submitted_fields.ts";
 import { putSubmittedForm, readSubmittedForm } from "./store.ts";
 
 /** What a form created, with the secret that is shown to its sender. */

@@ -5,7 +5,7 @@ import { guidePassages } from "../guides/search.ts";
 import type { Handler } from "../base/handler.ts";
 import type { EndpointDocs } from "../base/endpoint_doc.ts";
 import { corsHeaders } from "../base/response.ts";
-import { publicPath } from "../config.ts";
+import { publicPath } from "../config/config.ts";
 import type { Deps } from "../deps.ts";
 import { asPage, pageResponse } from "../pages/response.tsx";
 import { createDocument } from "./document.ts";

@@ -10,7 +10,7 @@ import type { ProjectCache } from "../projects/project_cache.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Listing } from "../store/listing.ts";
-import { listDeliveries } from "../webhooks/list_deliveries.ts";
+import { listDeliveries } from "../webhooks/delivery/list_deliveries.ts";
 import type { ExportKind } from "./kinds.ts";
 import { type ExportQuery, exportQuerySchema } from "./schema.ts";
 import { exportStream } from "./stream.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { devApiKey } from "../base/dev_keys.ts";
 
 const usualUrl = "http://localhost:8000";

@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { publicPath } from "../config.ts";
+import { publicPath } from "../config/config.ts";
 import type { Deps } from "../deps.ts";
 import { asPage, pageResponse } from "../pages/response.tsx";
 import { guideContents } from "./contents.ts";

@@ -1,6 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Handler } from "../base/handler.ts";
-import { publicPath } from "../config.ts";
+import { publicPath } from "../config/config.ts";
 import type { Deps } from "../deps.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
 import { devApiKey } from "../base/dev_keys.ts";

@@ -13,7 +13,7 @@ import type { JsonObject } from "../base/json.ts";
 import { allConnectionsPrefix, connectionsPrefix, ownEntriesPrefix } from "../store/keys.ts";
 import { listByTime, type Listing, type ListingPage, type ListingQuery } from "../store/listing.ts";
 import { listAfter } from "../store/scan.ts";
-import { activityRecord } from "./view.ts";
+import { activityRecord } from "./api/view.ts";
 
 /** One page of a user's entries, newest first, and where the next page starts. */
 export interface ActivityPage {

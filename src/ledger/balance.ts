@@ -3,7 +3,7 @@ import type { Deps } from "../deps.ts";
 import type { AccountRef } from "./account.ts";
 import { holdsEndedBy } from "./hold_end.ts";
 import { readAccount } from "./store.ts";
-import { settledNow } from "./view.ts";
+import { settledNow } from "./api/view.ts";
 
 type Services = Pick<Deps, "kv" | "clock" | "holders">;
 

@@ -5,7 +5,7 @@ import { entryKey, forgetJobKey, refundedKey, verifiedKey } from "../store/keys.
 import { emptyWrite, type Kv, type Row, type Write } from "../store/kv.ts";
 import type { Entry } from "./entry.ts";
 import { decodeEntry } from "./store.ts";
-import { endedMark } from "./verify_marks.ts";
+import { endedMark } from "./verify/marks.ts";
 
 /** An entry as it is stored. */
 export interface StoredEntry {

@@ -3,7 +3,7 @@ import { entryKey, ownEntriesPrefix, refundedKey, refundedPrefix } from "../stor
 import type { Kv, Row } from "../store/kv.ts";
 import { readOrNull } from "../store/scan.ts";
 import type { Entry } from "./entry.ts";
-import { parseStoredRefunded } from "./verify_schemas.ts";
+import { parseStoredRefunded } from "./verify/schemas.ts";
 
 const rowsAhead = 200;
 /** Short walks need nothing ahead. */

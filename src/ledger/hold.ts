@@ -16,7 +16,7 @@ import type { RefusalReason } from "../base/refusal_reasons.ts";
 import { refusalReason } from "./refusal.ts";
 import { decodeEntry } from "./store.ts";
 import { budgetNames } from "./tx_budgets.ts";
-import { type BalanceView, viewBalance } from "./view.ts";
+import { type BalanceView, viewBalance } from "./api/view.ts";
 
 /** What a call would hold, out of what is available. */
 export interface Quote {

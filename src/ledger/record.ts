@@ -18,7 +18,7 @@ import { absoluteAmount, type Entry, type KeyIssuer } from "./entry.ts";
 import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
 import type { RefusalReason } from "../base/refusal_reasons.ts";
 import { refusalReason } from "./refusal.ts";
-import { refundExceedsOriginal, refundOnlyAtStripe } from "./refund_errors.ts";
+import { refundExceedsOriginal, refundOnlyAtStripe } from "./api/refund_errors.ts";
 import {
   decodeEntry,
   decodeIdempotency,
@@ -28,7 +28,7 @@ import {
   readEntry,
 } from "./store.ts";
 import { findFormerEntry, issuerOfKey, keyOperation } from "./key_issuer.ts";
-import { type BalanceView, viewBalance } from "./view.ts";
+import { type BalanceView, viewBalance } from "./api/view.ts";
 import { createHash } from "node:crypto";
 import { utf8Length } from "../base/utf8.ts";
 import { idempotencyKeyReused } from "../base/request.ts";

@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
 import { metadataBytesMax, metadataKeysMax, userIdUnitsMax } from "../base/limits.ts";
 import { parseAmount } from "../base/money.ts";
-import { fingerprints, markSchema } from "./verify_marks.ts";
+import { fingerprints, markSchema } from "./verify/marks.ts";
 
 /** A decimal amount greater than zero, as a string. The interface never takes a number. */
 const amountSchema = z.string({

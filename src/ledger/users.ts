@@ -17,7 +17,7 @@ import { listAfter, readOrNull } from "../store/scan.ts";
 import { type Account, type Hold, parseAccount } from "./account.ts";
 import { type Authorization, decodeAuthorization } from "./authorization.ts";
 import type { HasEnded } from "./hold_end.ts";
-import { balanceFields, settledNow, viewBalance } from "./view.ts";
+import { balanceFields, settledNow, viewBalance } from "./api/view.ts";
 import { type Listing, rowsPerPage } from "../store/listing.ts";
 
 const authorizationSchema = z.object({

@@ -1,7 +1,7 @@
 import type { BodyBudget } from "../base/body_budget.ts";
 import { readBytes } from "../base/body.ts";
 import { ApiError } from "../base/errors.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 
 const formBytesMax = 4096;
 

@@ -2,7 +2,7 @@
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { headerValue } from "../base/response.ts";
-import { type Config, publicPath } from "../config.ts";
+import { type Config, publicPath } from "../config/config.ts";
 import type { Brand } from "./brand.ts";
 import { MessagePage } from "./page.tsx";
 import { readerOf } from "./texts/texts.tsx";

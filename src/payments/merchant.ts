@@ -1,6 +1,6 @@
 import { badRequest, notFound } from "../base/errors.ts";
 import { Secret } from "../base/secret.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { projectKey, projectsPrefix } from "../store/keys.ts";

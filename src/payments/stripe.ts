@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Stripe } from "stripe";
-import { unitsPerOne, unitsPerStep } from "../base/currency.ts";
+import { unitsPerOne, unitsPerStep } from "../projects/currency.ts";
 import { ApiError, badRequest } from "../base/errors.ts";
 import type { UnverifiedReason } from "../base/unverified_reasons.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, unit } from "../base/money.ts";

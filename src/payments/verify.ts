@@ -4,7 +4,7 @@ import { fromBytes } from "../base/json.ts";
 import { accountLocation } from "../ledger/account.ts";
 import type { Entry } from "../ledger/entry.ts";
 import { isReinstatement } from "../ledger/record.ts";
-import { accountRefSchema, parseStoredEntry } from "../ledger/verify_schemas.ts";
+import { accountRefSchema, parseStoredEntry } from "../ledger/verify/schemas.ts";
 import { allStripePaymentsPrefix, entryKey } from "../store/keys.ts";
 import type { Key, Kv, Row } from "../store/kv.ts";
 import { countRows, readOrNull, type Scan, scanRows } from "../store/scan.ts";

@@ -1,9 +1,9 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError, badRequest } from "../base/errors.ts";
-import { payableIn, payableTopUp, type TopUpRange } from "../base/currency.ts";
+import { payableIn, payableTopUp, type TopUpRange } from "../projects/currency.ts";
 import { isId } from "../base/ids.ts";
 import type { Handler } from "../base/handler.ts";
-import { publicPath } from "../config.ts";
+import { publicPath } from "../config/config.ts";
 import {
   type Amount,
   formatAmount,

@@ -3,7 +3,7 @@ import process from "node:process";
 import { UnorderedBag } from "../base/unordered_bag.ts";
 import { withDeadline } from "../base/deadline.ts";
 import { createIds } from "../base/ids.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Deps, Log, OutsideDeps, ProcessFacts, RequestUpstream } from "../deps.ts";
 import { createHttpClient } from "../http/client.ts";

@@ -1,5 +1,5 @@
 import { devAdminKeyPath } from "../base/dev_keys.ts";
-import { type Config, isDatabaseFile } from "../config.ts";
+import { type Config, isDatabaseFile } from "../config/config.ts";
 
 /**
  * Leaves a random operator's key of development to the commands of this machine, in a file beside

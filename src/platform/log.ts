@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log, LogFields } from "../deps.ts";
 

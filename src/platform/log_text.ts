@@ -1,6 +1,6 @@
 import { parseAmount, zero } from "../base/money.ts";
 import { formatExact } from "../base/money_text.ts";
-import { printable } from "../base/printable.ts";
+import { printable } from "./printable.ts";
 import type { LogFields } from "../deps.ts";
 import type { FormatLine } from "./log.ts";
 

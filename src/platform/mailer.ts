@@ -1,4 +1,4 @@
-import { type Config, isLoopback, type MailSettings } from "../config.ts";
+import { type Config, isLoopback, type MailSettings } from "../config/config.ts";
 import { isIP } from "node:net";
 import type { Deps, Mail } from "../deps.ts";
 

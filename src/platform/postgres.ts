@@ -1,5 +1,5 @@
 import { driver, type PoolClient, type Query } from "./postgres_driver.ts";
-import { parsePostgres } from "../base/postgres_address.ts";
+import { parsePostgres } from "../config/postgres_address.ts";
 import { decodeKey, encodeKey } from "../store/key_bytes.ts";
 import type { Key, Kv, KvLimits, ListOptions, Row } from "../store/kv.ts";
 import {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type ClientConfig, driver, type Pool, type PoolClient } from "./postgres_driver.ts";
-import type { PostgresAddress } from "../base/postgres_address.ts";
+import type { PostgresAddress } from "../config/postgres_address.ts";
 import type { Clock } from "../base/clock.ts";
 import { storeDeadlineMs, writeDeadlineMs } from "../base/limits.ts";
 import { sessionOptions } from "./postgres_sql.ts";

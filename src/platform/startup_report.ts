@@ -1,6 +1,6 @@
 import { isPublicHttp } from "../base/host.ts";
-import { type Config, isLoopback } from "../config.ts";
-import { printable } from "../base/printable.ts";
+import { type Config, isLoopback } from "../config/config.ts";
+import { printable } from "./printable.ts";
 import type { Deps, Log } from "../deps.ts";
 import { readProxies } from "../http/proxy.ts";
 import { findUnknownVariables } from "./variable_names.ts";

@@ -1,5 +1,5 @@
-import { isPostgres } from "../base/postgres_address.ts";
-import { type Config, isDatabaseFile } from "../config.ts";
+import { isPostgres } from "../config/postgres_address.ts";
+import { type Config, isDatabaseFile } from "../config/config.ts";
 import type { Alarm, Log, Snapshot } from "../deps.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Kv } from "../store/kv.ts";

@@ -1,5 +1,5 @@
 import { editDistance } from "../base/edit_distance.ts";
-import { variableNames } from "../config.ts";
+import { variableNames } from "../config/config.ts";
 
 /** A variable that is probably meant as a setting, but is none. */
 export interface UnknownVariable {

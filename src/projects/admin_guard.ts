@@ -1,6 +1,6 @@
 import { ApiError, badRequest, notFound } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { type Auth, sentKey } from "./auth.ts";
 import { byUnknown, type RefusedKeys } from "./refused_keys.ts";
 

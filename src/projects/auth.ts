@@ -1,7 +1,7 @@
 import { devApiKey } from "../base/dev_keys.ts";
 import { createHash } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Trigger } from "../events/event.ts";
 import type { ProjectCache, ProjectSnapshot, ResolvedApiKey } from "./project_cache.ts";
 import type { Clock } from "../base/clock.ts";

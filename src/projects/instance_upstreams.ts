@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Secret } from "../base/secret.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import {
   type ModelRoute,
   routesSchema,

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { TopUpRange } from "../base/currency.ts";
+import type { TopUpRange } from "./currency.ts";
 import { modelName, userIdSetting, withoutPattern } from "../base/fields.ts";
-import { mergePatchSchema } from "../base/merge_patch_schema.ts";
+import { mergePatchSchema } from "./merge_patch_schema.ts";
 import { holdWaitMs, holdWaitTotalMs, userIdCharsMax } from "../base/limits.ts";
 import { isUserId } from "../base/user_id.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";

@@ -1,4 +1,4 @@
-import { isLoopback } from "../config.ts";
+import { isLoopback } from "../config/config.ts";
 
 /** What proxies and tunnels add to the requests that they pass on. */
 const proxyHeader =

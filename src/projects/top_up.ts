@@ -1,7 +1,7 @@
-import { payableIn, usualTopUp } from "../base/currency.ts";
+import { payableIn, usualTopUp } from "./currency.ts";
 import { badRequest } from "../base/errors.ts";
 import { formatAmount, fromDecimal } from "../base/money.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { CreateProject, Project, TopUpSettings } from "./schema.ts";
 
 /** Adds the usual amounts of the currency where none are given. */

@@ -1,7 +1,7 @@
 import type { Secret } from "../base/secret.ts";
 import { ApiError, type ErrorDetail } from "../base/errors.ts";
 import { isObject, parseJson } from "../base/json.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { Deps } from "../deps.ts";
 import { maskOperator } from "./mask.ts";
 import { sandboxModel } from "./sandbox.ts";

@@ -1,7 +1,7 @@
 import { ownMember } from "../base/json.ts";
 import { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
-import { withVersion } from "../config.ts";
+import { withVersion } from "../config/config.ts";
 import { requestByFetch } from "../http/by_fetch.ts";
 import { readInstanceUpstreams, usualUpstream } from "../projects/instance_upstreams.ts";
 import { fieldsAt, type Provider, providerNamed } from "../projects/providers.ts";

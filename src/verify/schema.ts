@@ -4,7 +4,7 @@ import { badCursor } from "../base/errors.ts";
 import { idOf } from "../base/fields.ts";
 import { type Json } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
-import type { LedgerRange } from "../ledger/verify.ts";
+import type { LedgerRange } from "../ledger/verify/verify.ts";
 
 const cursorCharsMax = 32 * 1024;
 const partsMax = 64;

@@ -3,7 +3,7 @@
 import { ApiError, badRequest } from "../base/errors.ts";
 import { isAddressHost } from "../base/host.ts";
 import type { Handler } from "../base/handler.ts";
-import { publicPath } from "../config.ts";
+import { publicPath } from "../config/config.ts";
 import {
   type Amount,
   formatAmount,

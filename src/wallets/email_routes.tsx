@@ -3,7 +3,7 @@ import { networkOf } from "../base/client_address.ts";
 import { emailSchema } from "../base/email.ts";
 import { ApiError, notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { type Config, publicPath } from "../config.ts";
+import { type Config, publicPath } from "../config/config.ts";
 import { readForm } from "../pages/form.ts";
 import { MessagePage } from "../pages/page.tsx";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";

@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { publicPath } from "../config.ts";
+import { publicPath } from "../config/config.ts";
 import { isAddressHost } from "../base/host.ts";
 import { isId } from "../base/ids.ts";
 import { bodyBytesMax } from "../base/limits.ts";

@@ -22,7 +22,7 @@ import {
 } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { listAfter, readPlace, type ScanBudget } from "../store/scan.ts";
-import { filterName } from "./delivery_rows.ts";
+import { filterName } from "./delivery/delivery_rows.ts";
 import type { Delivery } from "./schema.ts";
 import { decodeDelivery, encodeDelivery, readDeliveries, readEventTexts } from "./store.ts";
 

@@ -11,9 +11,9 @@ import { nearestEvent } from "../events/event_patterns.ts";
 import { type AuditActor, byApiKey, byOperator } from "../projects/audit.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
-import { listLogs, viewDelivery } from "./logs.ts";
-import type { Redelivery } from "./redelivery.ts";
-import type { ResealPage } from "./reseal.ts";
+import { listLogs, viewDelivery } from "./delivery/logs.ts";
+import type { Redelivery } from "./delivery/redelivery.ts";
+import type { ResealPage } from "./subscriptions/reseal.ts";
 import {
   createSubscriptionSchema,
   type DeliveryStatus,
@@ -21,10 +21,10 @@ import {
   redeliverAllSchema,
   testSubscriptionSchema,
 } from "./schema.ts";
-import { sendTestEvent } from "./test_event.ts";
+import { sendTestEvent } from "./subscriptions/test_event.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import type { Subscriptions } from "./subscriptions/subscriptions.ts";
 
 interface WebhookDeps {
   deps: Deps;

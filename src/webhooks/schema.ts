@@ -4,7 +4,7 @@ import { isObject } from "../base/json.ts";
 import { isMask, maskFault } from "../base/secret_mask.ts";
 import { isKnownPattern, nearestPattern } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
-import { urlCharsMax } from "./guard.ts";
+import { urlCharsMax } from "./delivery/guard.ts";
 
 /** The longest description that is stored, in characters; the rest is cut off. */
 const descriptionCharsMax = 512;

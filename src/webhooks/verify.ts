@@ -17,7 +17,7 @@ import {
   eventKey,
   outboxPrefix,
 } from "../store/keys.ts";
-import { pointersTo, readyTime } from "./delivery_rows.ts";
+import { pointersTo, readyTime } from "./delivery/delivery_rows.ts";
 import { decodeDelivery, listReady, readReady } from "./store.ts";
 import { timeOfId } from "../base/ids.ts";
 import { decodeOutbox } from "../events/outbox.ts";

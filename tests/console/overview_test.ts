@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readPeriod, usualPeriods } from "../../src/console/period.ts";
+import { readPeriod, usualPeriods } from "../../src/console/shown_period.ts";
 import { amountSteps } from "../../src/console/timeline.ts";
 import { toAmount } from "../../src/base/money.ts";
 import { chatBody, chatPath } from "../support/books.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { fieldName, modelsMax } from "../../src/console/price_form.ts";
+import { fieldName, modelsMax } from "../../src/console/money/price_form.ts";
 import { hiddenFields, signedIn, textOf } from "../support/console.ts";
 import { operate } from "../support/webhooks.ts";
 import { adminKey, createWorld } from "../support/world.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { validate } from "dockerfile-utils";
-import { variableNames } from "../../src/config.ts";
+import { variableNames } from "../../src/config/config.ts";
 import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 import { snippetOf, textOf } from "../support/snippets.ts";
 import { findCommand, testWith } from "../support/toolchains.ts";

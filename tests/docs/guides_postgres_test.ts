@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { variableNames } from "../../src/config.ts";
+import { variableNames } from "../../src/config/config.ts";
 import { sessionOptions } from "../../src/platform/postgres_sql.ts";
 import { storeDeadlineMs } from "../../src/base/limits.ts";
 import { assertPassesAtOnce, startHeldUpstream } from "../support/held_upstream.ts";

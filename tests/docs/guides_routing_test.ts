@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { providers } from "../../src/projects/providers.ts";
 import { readInstanceUpstreams } from "../../src/projects/instance_upstreams.ts";
 import { snippetsOf } from "../support/snippets.ts";

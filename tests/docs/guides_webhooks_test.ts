@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { devProjectId } from "../../src/projects/auth.ts";
-import { standardSignatures } from "../../src/webhooks/signature.ts";
+import { standardSignatures } from "../../src/webhooks/delivery/signature.ts";
 import { eventually, type Farebox, makeFolder, startFarebox } from "../support/process.ts";
 import { type CommandLine, commandOf, snippetsOf } from "../support/snippets.ts";
 import {

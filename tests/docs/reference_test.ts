@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { apiDoc } from "../../src/api_doc.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { createDocument } from "../../src/docs/document.ts";
 import { requestExamples } from "../../src/docs/examples.ts";
 import { createReference } from "../../src/docs/reference.tsx";

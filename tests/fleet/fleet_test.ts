@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { concurrencyMax } from "../../src/webhooks/breaker.ts";
+import { concurrencyMax } from "../../src/webhooks/delivery/breaker.ts";
 import { holdingPrefix, leaseKey, processesPrefix } from "../../src/store/keys.ts";
 import { chatBody, chatPath } from "../support/books.ts";
 import { signedIn, textOf, Visitor } from "../support/console.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
-import { outboxGraceMs } from "../../src/webhooks/fan_out.ts";
+import { outboxGraceMs } from "../../src/webhooks/delivery/fan_out.ts";
 import { chat } from "../support/chat.ts";
 import { metricsToken, openMetered, scrape, whileAnswering } from "../support/prometheus.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";

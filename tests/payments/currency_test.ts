@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { payableIn, payableTopUp, usualTopUp } from "../../src/base/currency.ts";
+import { payableIn, payableTopUp, usualTopUp } from "../../src/projects/currency.ts";
 import { fromDecimal, toAmount } from "../../src/base/money.ts";
 import { toStripeUnits } from "../../src/payments/stripe.ts";
 import { projectKey } from "../../src/store/keys.ts";

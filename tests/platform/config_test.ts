@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Secret } from "../../src/base/secret.ts";
-import { isLoopback, readConfig, variableNames, withVersion } from "../../src/config.ts";
+import { isLoopback, readConfig, variableNames, withVersion } from "../../src/config/config.ts";
 
 const secret = "s3cret-value-that-must-not-be-told";
 const secretsKey = btoa("0123456789abcdef0123456789abcdef");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { kvPathFault } from "../../src/base/kv_path.ts";
-import { readConfig } from "../../src/config.ts";
+import { kvPathFault } from "../../src/config/kv_path.ts";
+import { readConfig } from "../../src/config/config.ts";
 
 const production = {
   BASE_URL: "https://farebox.test",

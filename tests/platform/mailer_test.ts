@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { SMTPServer } from "smtp-server";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { openMailer } from "../../src/platform/mailer.ts";
 
 interface Received {

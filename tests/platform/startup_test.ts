@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseEnv } from "node:util";
-import { readConfig, variableNames } from "../../src/config.ts";
+import { readConfig, variableNames } from "../../src/config/config.ts";
 import { reportStart } from "../../src/platform/startup_report.ts";
 import { findUnknownVariables } from "../../src/platform/variable_names.ts";
 import {

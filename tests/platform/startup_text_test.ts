@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import {
   describeService,
   reportStart,

@@ -1,7 +1,7 @@
 // Run by new_token_class_test.ts, with a class `videoInput` in the table of token classes.
 import assert from "node:assert/strict";
 import { exportColumns } from "../../src/export/kinds.ts";
-import { priceFormOf } from "../../src/console/price_form.ts";
+import { priceFormOf } from "../../src/console/money/price_form.ts";
 import { chat, usageOf } from "../support/chat.ts";
 import { completion, usage } from "../support/upstream.ts";
 import { adminKey, createWorld } from "../support/world.ts";

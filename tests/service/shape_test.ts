@@ -33,7 +33,11 @@ Deno.test("imports: a module imports the modules below it, and none above", () =
   passes(importDirection, "src/ledger/charge.ts", `import { a } from "../deps.ts";`);
   passes(importDirection, "src/ledger/charge.ts", `import { z } from "zod";`);
   flags(importDirection, "src/ledger/charge.ts", `import { a } from "../chat/settle.ts";`);
-  flags(importDirection, "src/webhooks/lease.ts", `import { a } from "../ledger/entries.ts";`);
+  flags(
+    importDirection,
+    "src/webhooks/delivery/lease.ts",
+    `import { a } from "../ledger/entries.ts";`,
+  );
   flags(importDirection, "src/console/page.ts", `import { a } from "../platform/log.ts";`);
   flags(importDirection, "src/store/commit.ts", `\nimport { a } from "../events/outbox.ts";`, 2);
 });

@@ -2,7 +2,7 @@ import { withDeadline } from "../../src/base/deadline.ts";
 import { type App, createApp } from "../../src/app.ts";
 import { ApiError } from "../../src/base/errors.ts";
 import { createIds } from "../../src/base/ids.ts";
-import type { Config } from "../../src/config.ts";
+import type { Config } from "../../src/config/config.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { OutsideDeps } from "../../src/deps.ts";
 import { createHttpClient } from "../../src/http/client.ts";

@@ -1,4 +1,4 @@
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { adminKey } from "../support/world.ts";
 import { AlertsAudit } from "./alerts_audit.ts";

@@ -1,7 +1,7 @@
 import { createMetrics } from "../../src/metrics/metrics.ts";
-import { newDelivery } from "../../src/webhooks/delivery.ts";
-import { createGuard } from "../../src/webhooks/guard.ts";
-import { send, type SendResult } from "../../src/webhooks/send.ts";
+import { newDelivery } from "../../src/webhooks/delivery/delivery.ts";
+import { createGuard } from "../../src/webhooks/delivery/guard.ts";
+import { send, type SendResult } from "../../src/webhooks/delivery/send.ts";
 import { senderClock, startSender } from "./sender.ts";
 
 interface AttemptOptions {

@@ -6,8 +6,8 @@ import { type ExpiringKind, withExpiry } from "../../src/store/expiry.ts";
 import { eventKey, requestsKey, topUsersKey } from "../../src/store/keys.ts";
 import { emptyWrite, type Key, type Kv, type Write } from "../../src/store/kv.ts";
 import { expiringKinds } from "../../src/sweeps.ts";
-import { afterAttempt, newDelivery } from "../../src/webhooks/delivery.ts";
-import { putDelivery } from "../../src/webhooks/delivery_rows.ts";
+import { afterAttempt, newDelivery } from "../../src/webhooks/delivery/delivery.ts";
+import { putDelivery } from "../../src/webhooks/delivery/delivery_rows.ts";
 
 const hourMs = 60 * 60 * 1000;
 const dayMs = 24 * hourMs;

@@ -1,6 +1,6 @@
 // Sends one e-mail by the settings of the environment, and ends with 1 where that fails: which
 // authorities a process trusts is decided when it starts.
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { openMailer } from "../../src/platform/mailer.ts";
 
 const send = openMailer(

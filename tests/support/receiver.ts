@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { serviceSignature } from "../../src/webhooks/signature.ts";
+import { serviceSignature } from "../../src/webhooks/delivery/signature.ts";
 import type { Body } from "./world.ts";
 
 const tls = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type App, createApp } from "../../src/app.ts";
 import { createIds } from "../../src/base/ids.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import type { Deps, OutsideDeps } from "../../src/deps.ts";
 import { createHttpClient } from "../../src/http/client.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { readInstanceUpstreams } from "../../src/projects/instance_upstreams.ts";
 import { chat, usageOf } from "../support/chat.ts";
 import { askedOf, failing, replies, routedModels } from "../support/routing.ts";

@@ -11,7 +11,7 @@ import {
   outboxPrefix,
   readyPrefix,
 } from "../../src/store/keys.ts";
-import { filterName } from "../../src/webhooks/delivery_rows.ts";
+import { filterName } from "../../src/webhooks/delivery/delivery_rows.ts";
 import type { Delivery } from "../../src/webhooks/schema.ts";
 import { type Damage, keysUnder, put, remove, testDamage } from "../support/verify.ts";
 import type { World } from "../support/world.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ApiError } from "../../src/base/errors.ts";
-import { isPublic } from "../../src/webhooks/addresses.ts";
-import { createGuard } from "../../src/webhooks/guard.ts";
+import { isPublic } from "../../src/webhooks/delivery/addresses.ts";
+import { createGuard } from "../../src/webhooks/delivery/guard.ts";
 import { createHandClock } from "../support/clock.ts";
 import { always, anyText } from "../support/property.ts";
 import { subscriptionsPath } from "../support/webhooks.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { createIsOpened, isPublic } from "../../src/webhooks/addresses.ts";
-import { createGuard } from "../../src/webhooks/guard.ts";
+import { createIsOpened, isPublic } from "../../src/webhooks/delivery/addresses.ts";
+import { createGuard } from "../../src/webhooks/delivery/guard.ts";
 import { createHandClock } from "../support/clock.ts";
 import { createWorld } from "../support/world.ts";
 import { subscribe, subscriptionsPath } from "../support/webhooks.ts";

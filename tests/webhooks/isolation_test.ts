@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { DeliverySlots } from "../../src/webhooks/endpoint.ts";
-import { Breaker, concurrencyMax } from "../../src/webhooks/breaker.ts";
+import { DeliverySlots } from "../../src/webhooks/delivery/endpoint.ts";
+import { Breaker, concurrencyMax } from "../../src/webhooks/delivery/breaker.ts";
 import { eventually } from "../support/process.ts";
 import { createWorld } from "../support/world.ts";
 import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";

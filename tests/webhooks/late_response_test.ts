@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { outboxGraceMs } from "../../src/webhooks/fan_out.ts";
+import { outboxGraceMs } from "../../src/webhooks/delivery/fan_out.ts";
 import { createGate, createScriptedStore } from "../support/store.ts";
 import { createWorld } from "../support/world.ts";
 import { deliver, logs, subscribe } from "../support/webhooks.ts";

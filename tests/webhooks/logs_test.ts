@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fromBytes } from "../../src/base/json.ts";
-import { unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
+import { unwrittenMaxMs } from "../../src/webhooks/delivery/fan_out.ts";
 import type { Kv } from "../../src/store/kv.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { type Body, createWorld } from "../support/world.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { outboxGraceMs, unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
+import { outboxGraceMs, unwrittenMaxMs } from "../../src/webhooks/delivery/fan_out.ts";
 import { dueKey, readyKey } from "../../src/store/keys.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
 import { readDeliveries } from "../../src/webhooks/store.ts";

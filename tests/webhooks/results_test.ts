@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import type { Committer } from "../../src/store/commit.ts";
-import { afterAttempt, leasedDelivery, newDelivery } from "../../src/webhooks/delivery.ts";
-import { Endpoint } from "../../src/webhooks/endpoint.ts";
-import { putDelivery } from "../../src/webhooks/delivery_rows.ts";
-import { createResultRecorder, type DeliveryResult } from "../../src/webhooks/record.ts";
+import { afterAttempt, leasedDelivery, newDelivery } from "../../src/webhooks/delivery/delivery.ts";
+import { Endpoint } from "../../src/webhooks/delivery/endpoint.ts";
+import { putDelivery } from "../../src/webhooks/delivery/delivery_rows.ts";
+import { createResultRecorder, type DeliveryResult } from "../../src/webhooks/delivery/record.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
 import { deliveryKey } from "../../src/store/keys.ts";
-import type { SendResult } from "../../src/webhooks/send.ts";
+import type { SendResult } from "../../src/webhooks/delivery/send.ts";
 import { encodeDelivery, readDeliveries, readHealth } from "../../src/webhooks/store.ts";
 import { createGate } from "../support/store.ts";
 import { createWorld, type World } from "../support/world.ts";

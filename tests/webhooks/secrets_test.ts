@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { subscriptionKey } from "../../src/store/keys.ts";
-import { serviceSignature, standardSignatures } from "../../src/webhooks/signature.ts";
+import { serviceSignature, standardSignatures } from "../../src/webhooks/delivery/signature.ts";
 import { put } from "../support/verify.ts";
 import { deliver, operate, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";

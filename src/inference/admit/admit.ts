@@ -2,7 +2,7 @@ import { ApiError } from "../../base/errors.ts";
 import { zero } from "../../base/money.ts";
 import type { AccountRef } from "../../ledger/account.ts";
 import type { HoldResult } from "../../ledger/hold.ts";
-import { viewBalance } from "../../ledger/view.ts";
+import { viewBalance } from "../../ledger/api/view.ts";
 import { withTokenizerMargin } from "../../pricing/tokenizer.ts";
 import { requireActive } from "../../projects/active.ts";
 import { budgetsOfKey } from "../../projects/key_budget.ts";

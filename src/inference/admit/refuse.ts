@@ -9,7 +9,7 @@ import type { NewEvent } from "../../events/event.ts";
 import { balanceDepletedEvent } from "../../ledger/events.ts";
 import type { RateLimitState } from "../../ledger/hold.ts";
 
-import type { BalanceView } from "../../ledger/view.ts";
+import type { BalanceView } from "../../ledger/api/view.ts";
 import { messageFor } from "../../paywall/messages.ts";
 import type { Project } from "../../projects/schema.ts";
 import { userLimitsOf } from "../../projects/user_limits.ts";

@@ -1,0 +1,16 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { ProjectVisit } from "../guard.tsx";
+
+/** Returns the path of a user's page. */
+export function addressOf({ here }: Pick<ProjectVisit, "here">, user: string): string {
+  return here(`/users/one?user=${encodeURIComponent(user)}`);
+}
+
+/** A user's id, as a link to their page. */
+export function UserLink({ visit, user }: { visit: Pick<ProjectVisit, "here">; user: string }) {
+  return (
+    <a href={addressOf(visit, user)}>
+      <bdi>{user}</bdi>
+    </a>
+  );
+}
