@@ -45,14 +45,16 @@ export function createConversion(
         withoutRow.clear();
       }
       seenAt.set(name, now);
+      const counted = countPaywallHourly(projectId, { saw: 1n, paid: 0n }, now);
       if (projects.isFirst(projectId)) {
         withoutRow.delete(name);
         const key = paywalledKey(projectId, hashOf(user));
-        committer.carry(...withExpiry(paywalledRows, { key, value: toBytes(now) }));
+        // Together: who finds the row, perhaps another process, counts that the user has paid.
+        committer.carry(withExpiry(paywalledRows, { key, value: toBytes(now) }), counted);
       } else {
         withoutRow.add(name);
+        committer.count(counted);
       }
-      committer.count(countPaywallHourly(projectId, { saw: 1n, paid: 0n }, now));
     },
     async paid(projectId, user) {
       const name = JSON.stringify([projectId, user]);

@@ -1,6 +1,6 @@
 import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
-import type { Offer } from "../ledger/refusal.ts";
+import type { Offer } from "../ledger/offer.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Links } from "./links.ts";

@@ -56,7 +56,7 @@ export function createRequestLog(
       key: requestsKey(projectId, id("rql")),
       value: new TextEncoder().encode(`[${records.join(",")}]`),
     };
-    committer.carry(row);
+    committer.carry([row]);
   }
 
   function planFolded(): void {

@@ -23,11 +23,12 @@ export interface Committer {
   /** Adds to a sum without a write of its own: it goes with the next write, or with `flush`. */
   count(addition: Increment): void;
   /**
-   * Adds rows without a write of their own, likewise: for rows that no one may wait for. Those of
-   * one call are written together.
+   * Adds rows without a write of their own, likewise: for rows that no one may wait for. They are
+   * written together. With an addition they are lost where the outcome of a write is unknown, since
+   * it must not be counted twice.
    */
-  carry(...rows: CarriedRow[]): void;
-  /** How many are carried and not yet written: the rows of one call count once. */
+  carry(rows: readonly CarriedRow[], addition?: Increment): void;
+  /** How many calls of `carry` wait to be written. */
   carried(): number;
   /** Writes what is only counted or carried so far, if anything. Throws as `commit` does. */
   flush(): Promise<void>;
@@ -41,6 +42,12 @@ export interface Committer {
 export interface CarriedRow {
   key: Key;
   value: Uint8Array;
+}
+
+/** What one call of `carry` has added. */
+interface Carried {
+  rows: readonly CarriedRow[];
+  addition: Increment | undefined;
 }
 
 interface CommitterOptions {
@@ -74,7 +81,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   const { kv, clock, meter } = options;
   const queue: PendingWrite[] = [];
   const counted = new Map<string, Increment & { values: bigint[] }>();
-  const carried: CarriedRow[][] = [];
+  const carried: Carried[] = [];
   const budgets = createBudgets(kv);
   /** The rows that writes under way change. */
   const underWay = new Map<string, number>();
@@ -203,14 +210,16 @@ export function createCommitter(options: CommitterOptions): Committer {
     return async (write, until) => {
       const riding = takeCounted();
       const taken = carried.splice(0, carriedMax);
-      const rows = taken.flat();
-      const additions = [...write.additions ?? [], ...riding];
+      const rows = taken.flatMap((each) => each.rows);
+      const further = taken.flatMap(({ addition }) => addition ? [addition] : []);
+      const additions = [...write.additions ?? [], ...riding, ...further];
       if (additions.length === 0 && rows.length === 0) return await sendTimed(write, until);
       const { sets, committed } = sums.after(additions);
       // To count too little is better than to count twice; a row is the same however often.
       const putBack = (error?: unknown) => {
-        if (!(error instanceof UnknownOutcome)) riding.forEach(count);
-        carried.unshift(...taken);
+        const isUnknown = error instanceof UnknownOutcome;
+        if (!isUnknown) riding.forEach(count);
+        carried.unshift(...taken.filter(({ addition }) => !isUnknown || !addition));
       };
       try {
         const outcome = await sendTimed(
@@ -272,7 +281,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   return {
     commit,
     count,
-    carry: (...rows) => void carried.push(rows),
+    carry: (rows, addition) => void carried.push({ rows, addition }),
     carried: () => carried.length,
     async flush() {
       while (counted.size > 0 || carried.length > 0) await commit(emptyWrite());
