@@ -26,6 +26,7 @@ import {
 } from "./entry.ts";
 import { entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
 import { SpendLimits } from "./spend_limits.ts";
+import { leftIn, type SpendingBound } from "./bounds.ts";
 import { budgetNames, TxBudgets } from "./tx_budgets.ts";
 import { TxRows } from "./tx_rows.ts";
 import type { Budget, Budgets } from "../store/budgets.ts";
@@ -115,24 +116,17 @@ export class AccountTx {
     return this.ownHolds.some(this.hasEnded);
   }
 
-  /** What can be spent now; of a wallet, as much as its owner allows for today. */
-  get available(): Amount {
-    const own = availableIn(this.account);
-    const allowance = this.spending.allowance(this.ownHeld);
-    return allowance === null ? own : least(own, allowance);
-  }
-
-  /** What can be spent within the project's daily and monthly limits. */
-  get spendable(): Amount {
-    const budget = this.spending.budget(this.ownHeld);
-    return budget === null ? this.available : least(this.available, budget);
-  }
-
-  /** What could be spent if none of the user's own calls were running. */
-  get withoutOwnHolds(): Amount {
-    const { spending, account: { balance } } = this;
-    return [spending.allowance(zero), spending.budget(zero)]
-      .reduce<Amount>((most, bound) => (bound === null ? most : least(most, bound)), balance);
+  /**
+   * What bounds one more amount of this user: the balance, the wallet owner's grant, the project's
+   * limits and these budgets. A refusal names the first that is too narrow.
+   */
+  bounds(budgets: readonly Budget[]): readonly SpendingBound[] {
+    const balance: SpendingBound = {
+      left: availableIn(this.account),
+      withoutOwnHolds: this.account.balance,
+      refusal: "insufficient_funds",
+    };
+    return [balance, ...this.spending.bounds(this.ownHeld), ...this.budgets.bounds(budgets)];
   }
 
   /** The holds of this user's connection: in a wallet others may hold money too. */
@@ -207,8 +201,7 @@ export class AccountTx {
     { unlimited = zero, budgets = noBudgets }: DebitOptions = {},
   ): Entry {
     const own = availableIn(this.account);
-    const left = this.budgets.left(budgets);
-    const allowed = left === null ? this.spendable : least(this.spendable, left);
+    const allowed = leftIn(this.bounds(budgets));
     const taken = least(amount, allowed < unlimited ? least(unlimited, own) : allowed);
     const { budgets: names } = entry;
     if (names) this.budgets.spend(names, taken, taken > unlimited ? budgets : noBudgets);

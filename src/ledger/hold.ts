@@ -1,6 +1,6 @@
 import { ApiError } from "../base/errors.ts";
 import { holdLifetimeMs, holdsPerAccountMax, holdWaitMs, holdWaitTotalMs } from "../base/limits.ts";
-import { type Amount, least, zero } from "../base/money.ts";
+import { type Amount, zero } from "../base/money.ts";
 import type { RateState } from "../base/rate.ts";
 import type { Deps } from "../deps.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
@@ -13,7 +13,7 @@ import type { AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
 import { activityIdOfRequest, type Entry, type EntryUsage, totalTokens } from "./entry.ts";
 import type { RefusalReason } from "../base/refusal_reasons.ts";
-import { refusalReason } from "./refusal.ts";
+import { leftIn, refusalBy, withoutOwnHoldsIn } from "./bounds.ts";
 import { decodeEntry } from "./store.ts";
 import { budgetNames } from "./tx_budgets.ts";
 import { type BalanceView, viewBalance } from "./api/view.ts";
@@ -222,27 +222,19 @@ function applyHold<Q extends Quote>(
   const { requests, tokens } = spending;
   if (requests?.remaining === 0 || tokens?.remaining === 0) return refused(tx, "rate_limited");
   requireHoldCapacity(tx);
-  const { account, account: { balance }, withoutOwnHolds } = tx;
-  const left = tx.budgets.left(budgets);
-  const unbudgeted = {
-    available: tx.spendable,
+  const { account, account: { balance } } = tx;
+  const bounds = tx.bounds(budgets);
+  const quoted = quote({
+    available: leftIn(bounds),
     balanceOnly: availableIn(account),
-    withoutOwnHolds,
+    withoutOwnHolds: withoutOwnHoldsIn(bounds),
     balance,
-  };
-  const quoted = quote(
-    left === null ? unbudgeted : {
-      ...unbudgeted,
-      available: least(unbudgeted.available, left),
-      withoutOwnHolds: least(withoutOwnHolds, left),
-    },
-  );
+  });
   if (quoted && "countTo" in quoted) return { value: { kind: "count", ...quoted } };
   if (!quoted || (quoted.reducedByHolds && patient)) {
-    if (!quoted && left !== null && quote(unbudgeted)) throw tx.budgets.refusal(budgets);
     const fits = (amount: Amount) =>
       quote({ available: amount, balanceOnly: amount, withoutOwnHolds: amount, balance }) !== null;
-    return refused(tx, quoted ? "held_by_running" : refusalReason(tx, fits));
+    return refused(tx, quoted ? "held_by_running" : refusalBy(bounds, fits));
   }
   spending.takeRequest();
   const expiresAt = tx.now + holdLifetimeMs;

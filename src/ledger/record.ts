@@ -1,6 +1,6 @@
 import { badRequest, notFound } from "../base/errors.ts";
 import { canonicalJson, type JsonObject, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import { Bursts, ownBurst, projectBurst } from "../base/bursts.ts";
 import type { Clock } from "../base/clock.ts";
 import { requireActive } from "../projects/active.ts";
@@ -17,7 +17,7 @@ import { entryKinds } from "../base/entry_kinds.ts";
 import { absoluteAmount, type Entry, type KeyIssuer } from "./entry.ts";
 import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
 import type { RefusalReason } from "../base/refusal_reasons.ts";
-import { refusalReason } from "./refusal.ts";
+import { leftIn, refusalBy } from "./bounds.ts";
 import { refundExceedsOriginal, refundOnlyAtStripe } from "./api/refund_errors.ts";
 import {
   decodeEntry,
@@ -117,10 +117,9 @@ export function createMoneyRecorder(
         apply: (tx, details) => {
           requireActive(tx.snapshot.project);
           const { amount, byOperator = false } = request;
-          const refusal = refusalOf(tx, amount, byOperator);
-          if (refusal) return { value: refusedResult(tx, refusal), refused: true };
           const { budgets = [] } = request;
-          tx.budgets.require(budgets, amount);
+          const refusal = refusalOf(tx, request);
+          if (refusal) return { value: refusedResult(tx, refusal), refused: true };
           const names = budgets.map(({ name }) => name);
           const entry = { kind: "charge" as const, ...details, budgets: names };
           const unlimited = byOperator ? amount : zero;
@@ -186,16 +185,16 @@ function recordedResult(entry: Entry): OpResult<MoneyResult> {
   return { value: { kind: "recorded", entry } };
 }
 
-/** An operator is bound by the balance, and by what a wallet's owner allows. */
-function refusalOf(tx: AccountTx, amount: Amount, byOperator: boolean): RefusalReason | null {
-  const { account, spending } = tx;
-  if (!spending.authorized) return "authorization_required";
-  if (amount <= (byOperator ? tx.available : tx.spendable)) return null;
-  const fits = (most: Amount) => amount <= most;
-  if (!byOperator) return refusalReason(tx, fits);
-  const allowance = spending.allowance(zero) ?? account.balance;
-  const withoutOwnHolds = least(account.balance, allowance);
-  return refusalReason({ account, spending, withoutOwnHolds }, fits);
+/** Returns null for a charge that is allowed. Throws what a budget says that leaves too little. */
+function refusalOf(
+  tx: AccountTx,
+  { amount, byOperator = false, budgets = [] }: MoneyRequest,
+): RefusalReason | null {
+  if (!tx.spending.authorized) return "authorization_required";
+  const all = tx.bounds(budgets);
+  const bounds = byOperator ? all.filter(({ forCallersOnly }) => !forCallersOnly) : all;
+  if (amount <= leftIn(bounds)) return null;
+  return refusalBy(bounds, (most) => amount <= most);
 }
 
 function refusedResult(tx: AccountTx, kind: RefusalReason): MoneyResult {

@@ -1,4 +1,4 @@
-import { type Amount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import { type Amount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import { afterTaking, type RateState, rateState } from "../base/rate.ts";
 import type { UserLimits } from "../projects/schema.ts";
 import {
@@ -9,6 +9,7 @@ import {
   type PeriodUsage,
   spentAt,
 } from "./period_spend.ts";
+import type { SpendingBound } from "./bounds.ts";
 import type { Account, RateCounters, WalletRef } from "./account.ts";
 import {
   afterCharge,
@@ -83,11 +84,26 @@ export class SpendLimits {
   }
 
   /**
-   * What a wallet's owner still allows today, less what is held. Null without a wallet. Zero under
-   * a grant that was replaced: calls that it already covers are still paid for.
+   * What bounds the user besides the balance: what a wallet's owner allows in a day, and the
+   * project's limits of a day and of a month. `held` is what the user's running calls hold.
    */
-  allowance(held: Amount): Amount | null {
-    if (!this.#wallet) return null;
+  bounds(held: Amount): SpendingBound[] {
+    const bounds: SpendingBound[] = [];
+    if (this.#wallet) {
+      const left = (held: Amount) => this.#allowanceLeft(held);
+      bounds.push({ left: left(held), withoutOwnHolds: left(zero), refusal: "daily_cap" });
+    }
+    const { spendPerDay, spendPerMonth } = this.#limits;
+    if (spendPerDay === null && spendPerMonth === null) return bounds;
+    const { day, month } = spentAt(this.#now, this.#use);
+    for (const [limit, spent] of [[spendPerDay, day], [spendPerMonth, month]] as const) {
+      if (limit !== null) bounds.push(projectBound(limit, spent, held));
+    }
+    return bounds;
+  }
+
+  /** Zero under a grant that was replaced: calls that it already covers are still paid for. */
+  #allowanceLeft(held: Amount): Amount {
     return this.#grant ? allowanceLeft(this.#grant, { held, now: this.#now }) : zero;
   }
 
@@ -95,16 +111,6 @@ export class SpendLimits {
   get #grant(): Authorization | null {
     const isOwn = this.#authorization?.connectionId === this.#wallet?.connectionId;
     return isOwn ? this.#authorization : null;
-  }
-
-  /** What the project's daily and monthly limits leave, less what is held; null without limits. */
-  budget(held: Amount): Amount | null {
-    const { spendPerDay, spendPerMonth } = this.#limits;
-    if (spendPerDay === null && spendPerMonth === null) return null;
-    const { day, month } = spentAt(this.#now, this.#use);
-    const today = remainingOf(spendPerDay, day, held);
-    const thisMonth = remainingOf(spendPerMonth, month, held);
-    return today !== null && thisMonth !== null ? least(today, thisMonth) : today ?? thisMonth;
   }
 
   /** The state of the user's rate limits; null where there is no limit. */
@@ -168,10 +174,11 @@ export class SpendLimits {
   }
 }
 
-function remainingOf(limit: string | null, spent: Amount, held: Amount): Amount | null {
-  if (limit === null) return null;
+function projectBound(limit: string, spent: Amount, held: Amount): SpendingBound {
   const cap = fromDecimal(limit);
-  return toAmount(cap > spent + held ? cap - spent - held : 0n);
+  const withoutOwnHolds = cap > spent ? toAmount(cap - spent) : zero;
+  const left = withoutOwnHolds > held ? toAmount(withoutOwnHolds - held) : zero;
+  return { left, withoutOwnHolds, refusal: "project_limit", forCallersOnly: true };
 }
 
 /** The counters before anything was counted. */

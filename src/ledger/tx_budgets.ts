@@ -1,8 +1,9 @@
-import { type Amount, least, toAmount, zero } from "../base/money.ts";
+import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { Budget, Budgets, BudgetUse } from "../store/budgets.ts";
 import { keyText } from "../store/batch.ts";
 import { budgetKey } from "../store/keys.ts";
 import type { BudgetChange } from "../store/kv.ts";
+import type { SpendingBound } from "./bounds.ts";
 
 /** A budget that a hold counts toward, and what it holds there. */
 export type BudgetHold = readonly [name: string, amount: Amount];
@@ -37,31 +38,14 @@ export class TxBudgets {
     return { spent: toAmount(spent + change.spent), held: toAmount(held + change.held) };
   }
 
-  /** The least that any of these budgets leaves; null without any. */
-  left(budgets: readonly Budget[]): Amount | null {
-    let left: Amount | null = null;
-    for (const budget of budgets) {
-      const { spent, held } = this.use(budget);
-      const rest = toAmount(budget.cap - spent - held);
-      left = left === null ? rest : least(left, rest);
-    }
-    return left !== null && left < 0n ? zero : left;
-  }
-
-  /** What the narrowest of these budgets says when it leaves too little. */
-  refusal(budgets: readonly Budget[]): Error {
-    const left = this.left(budgets);
-    const narrowest = budgets.find((budget) => this.left([budget]) === left);
-    if (!narrowest) throw new Error("no budget leaves too little");
-    return narrowest.refusal(this.use(narrowest));
-  }
-
-  /** Throws what the first of these budgets that does not leave `amount` says. */
-  require(budgets: readonly Budget[], amount: Amount): void {
-    for (const budget of budgets) {
+  /** What these budgets leave for one more amount. */
+  bounds(budgets: readonly Budget[]): SpendingBound[] {
+    return budgets.map((budget) => {
       const use = this.use(budget);
-      if (use.spent + use.held + amount > budget.cap) throw budget.refusal(use);
-    }
+      const rest = toAmount(budget.cap - use.spent - use.held);
+      const left = rest < 0n ? zero : rest;
+      return { left, withoutOwnHolds: left, refusal: () => budget.refusal(use) };
+    });
   }
 
   /** Sets money aside. The write is refused where a budget no longer leaves it. */

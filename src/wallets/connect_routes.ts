@@ -6,7 +6,7 @@ import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { walletUserOf } from "../ledger/account.ts";
 import { findAccount } from "../ledger/authorization.ts";
-import type { Offer } from "../ledger/refusal.ts";
+import type { Offer } from "../ledger/offer.ts";
 import { type Auth, byKey } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import type { Authorizations } from "./authorizations.ts";

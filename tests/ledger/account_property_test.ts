@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { fromDecimal, toAmount, zero } from "../../src/base/money.ts";
-import { type Account, decodeAccount, encodeAccount } from "../../src/ledger/account.ts";
+import {
+  type Account,
+  availableIn,
+  decodeAccount,
+  encodeAccount,
+} from "../../src/ledger/account.ts";
 import { createAccountQueue } from "../../src/ledger/account_queue.ts";
 import { createTopUsers } from "../../src/summaries/top_users.ts";
 import { createProjectCache } from "../../src/projects/project_cache.ts";
@@ -42,7 +47,8 @@ Deno.test("account: an operation that fails half way leaves nothing behind, and 
           estimatedBytes: 100,
           apply(tx) {
             if (fails === "before") throw new Error(`operation ${at}`);
-            const taken = credits ? -amount : amount < tx.available ? amount : tx.available;
+            const available = availableIn(tx.account);
+            const taken = credits ? -amount : amount < available ? amount : available;
             if (credits) tx.credit(amount, { kind: "deposit" }, origin);
             else tx.debit(amount, { kind: "charge" }, origin);
             if (fails === "half way") throw new Error(`operation ${at}`);

@@ -1,5 +1,6 @@
 import { decodeUtf8 } from "../../src/base/utf8.ts";
 import { least } from "../../src/base/money.ts";
+import { leftIn } from "../../src/ledger/bounds.ts";
 import { accountTx, type Defect, lacks, writing } from "./defect_seams.ts";
 
 /** Defects in the processing of Stripe payments. */
@@ -24,7 +25,12 @@ export const stripeDefects: readonly Defect[] = [
     install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const isBack = entry.kind === "refund";
-        return inner.call(this, isBack ? least(amount, this.available) : amount, entry, origin);
+        return inner.call(
+          this,
+          isBack ? least(amount, leftIn(this.bounds([]))) : amount,
+          entry,
+          origin,
+        );
       }),
     seedsMax: 20,
   },

@@ -20,7 +20,7 @@ import { entriesToCsv, findActivity, listActivities } from "../activities.ts";
 import { findAccount, findLastAccount } from "../authorization.ts";
 import { absoluteAmount, type Entry } from "../entry.ts";
 import { type MoneyRecorder, type Recorded, requireNotReinstatement } from "../record.ts";
-import type { Offer } from "../refusal.ts";
+import type { Offer } from "../offer.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "../schema.ts";
 import {
   type ActivityList,
