@@ -1,4 +1,5 @@
 // `deno task bench [part…] [--long] [--json file]`: measures the figures of BENCHMARKS.md.
+// `deno task bench chat --against DIR…`: compares this checkout with others, the first as baseline.
 import { describeMachine, type Figure } from "./bench/figures.ts";
 import { benchAbuse } from "./bench/abuse.ts";
 import { benchMediaAbuse } from "./bench/abuse_media.ts";
@@ -19,7 +20,7 @@ import { benchStreams } from "./bench/streams.ts";
 import { benchVerify } from "./bench/verify.ts";
 import { benchWebhooks } from "./bench/webhooks.ts";
 
-const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
+const parts: Record<string, (long: boolean, checkouts: readonly string[]) => Promise<Figure[]>> = {
   chat: benchChat,
   peers: benchPeers,
   latency: benchLatency,
@@ -41,13 +42,15 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
 
 const long = Deno.args.includes("--long");
 const jsonAt = Deno.args.indexOf("--json");
+const againstAt = Deno.args.indexOf("--against");
+const checkouts = againstAt < 0 ? [] : Deno.args.slice(againstAt + 1);
 const chosen = Deno.args.filter((arg) => Object.hasOwn(parts, arg));
 console.log(describeMachine());
 const figures: Figure[] = [];
 for (const [name, bench] of Object.entries(parts)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
   console.log(`\n${name}`);
-  figures.push(...await bench(long));
+  figures.push(...await bench(long, checkouts));
 }
 if (jsonAt >= 0) {
   const report = { machine: describeMachine(), figures };

@@ -3,18 +3,23 @@ import { fileURLToPath } from "node:url";
 import { isDatabaseFile } from "../src/config/config.ts";
 import { dataFolders } from "./data_folders.ts";
 
-const root = fileURLToPath(new URL("../", import.meta.url));
+const ownRoot = fileURLToPath(new URL("../", import.meta.url));
 
 /**
  * Returns the arguments of `deno` in a task of deno.json that starts the service, with the task's
- * permissions, for a service in another working directory.
+ * permissions, for a service in another working directory. `root` is the checkout that is started,
+ * with a slash at its end; by default this one.
  */
 export function startArguments(
   name: "dev" | "start",
-  { folder, kvPath }: { folder: string; kvPath: string | undefined },
+  { folder, kvPath, root = ownRoot }: {
+    folder: string;
+    kvPath: string | undefined;
+    root?: string;
+  },
 ): string[] {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
-  const [, command = ""] = tasks[name].command.split(" && deno ");
+  const command: string = tasks[name].command.split(" && ").at(-1).replace(/^deno /, "");
   const path = kvPath || "data/farebox.kv";
   const folders = dataFolders(isDatabaseFile(path) ? resolve(folder, path) : path)
     .map((path) => path.replaceAll(",", ",,")).join(",");

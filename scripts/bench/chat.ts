@@ -1,47 +1,11 @@
+import { benchAgainst } from "./against.ts";
 import { type Figure, median, show } from "./figures.ts";
 import { type Load, type Loaded, runLoad, startProcess } from "./processes.ts";
-import { makeFolder, type Service, startService } from "./service.ts";
+import { chatLoad, startPaid, warmUpSeconds } from "./paid.ts";
+import { makeFolder, type Service } from "./service.ts";
 
 // Many short turns: other load on the machine then slows both sides, not one of them.
 const turns = 7;
-/** The length of a turn. */
-export const turnSeconds = 3;
-/** V8 keeps compiling hot code for about this long. */
-export const warmUpSeconds = 20;
-const path = "/v1/chat/completions";
-
-/** Describes a load of chats on the server at a port. */
-export function chatLoad(
-  at: { port: number; key?: string },
-  { users = 500, connections = 64, seconds = turnSeconds }: Partial<Load>,
-): Load {
-  const headers = at.key === undefined ? {} : { authorization: `Bearer ${at.key}` };
-  return { port: at.port, path, headers, kind: "chat", users, connections, seconds };
-}
-
-/** Starts a service with that upstream, and with balances for this many users. */
-export async function startPaid(
-  upstreamPort: number,
-  folder: string,
-  users = 500,
-  env: Record<string, string> = {},
-) {
-  const service = await startService({
-    UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/v1`,
-    LOG_LEVEL: "info",
-    ...env,
-  }, folder);
-  for (let n = 0; n < users; n += 50) {
-    await Promise.all(
-      Array.from(
-        { length: Math.min(50, users - n) },
-        (_, at) =>
-          service.json("/v1/user/balance/deposit", { user: `user-${n + at}`, amount: "1000" }),
-      ),
-    );
-  }
-  return Object.assign(service, { port: Number(new URL(service.url).port) });
-}
 
 /** The results of a load, as the median of its turns. */
 export interface Measured extends Loaded {
@@ -69,8 +33,13 @@ export async function inTurn(loads: Load[]): Promise<Measured[]> {
   }));
 }
 
+/** Measures chats against those of other checkouts, or, where none is given, against a proxy. */
+export function benchChat(_long: boolean, checkouts: readonly string[]): Promise<Figure[]> {
+  return checkouts.length > 0 ? benchAgainst(checkouts) : benchAgainstBare();
+}
+
 /** Measures metered chats against a proxy that only parses the same JSON; then against peers. */
-export async function benchChat(): Promise<Figure[]> {
+async function benchAgainstBare(): Promise<Figure[]> {
   await using upstream = await startProcess("upstream.ts");
   await using bare = await startProcess("bare.ts", upstream.port);
   using folder = makeFolder();

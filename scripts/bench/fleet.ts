@@ -1,5 +1,5 @@
 import { findPostgres, startPostgres } from "../../tests/support/postgres.ts";
-import { chatLoad, startPaid } from "./chat.ts";
+import { chatLoad, startPaid } from "./paid.ts";
 import { type Figure, median, show } from "./figures.ts";
 import { type Load, type Loaded, runLoad, startProcess } from "./processes.ts";
 import { makeFolder, type Service, startService } from "./service.ts";

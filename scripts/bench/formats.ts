@@ -1,6 +1,12 @@
-import { chatLoad, startPaid } from "./chat.ts";
+import { chatLoad, startPaid } from "./paid.ts";
 import { type Figure, median, show } from "./figures.ts";
-import { type Load, type ModelCallKind, runLoad, startProcess } from "./processes.ts";
+import {
+  type Load,
+  type ModelCallKind,
+  processorTicks,
+  runLoad,
+  startProcess,
+} from "./processes.ts";
 import { makeFolder } from "./service.ts";
 
 const turns = 7;
@@ -46,11 +52,4 @@ export async function benchFormats(): Promise<Figure[]> {
   });
   figures.forEach(show);
   return figures;
-}
-
-/** The processor time that a process has used, in ticks of Linux. */
-function processorTicks(pid: number): number {
-  const [, rest = ""] = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ");
-  const fields = rest.split(" ");
-  return Number(fields[11]) + Number(fields[12]);
 }

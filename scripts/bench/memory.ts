@@ -1,4 +1,4 @@
-import { chatLoad, startPaid, warmUpSeconds } from "./chat.ts";
+import { chatLoad, startPaid, warmUpSeconds } from "./paid.ts";
 import { type Figure, show } from "./figures.ts";
 import { runLoad, startProcess } from "./processes.ts";
 import { makeFolder } from "./service.ts";

@@ -1,4 +1,5 @@
-import { inTurn, turnSeconds } from "./chat.ts";
+import { inTurn } from "./chat.ts";
+import { turnSeconds } from "./paid.ts";
 import { type Figure, show } from "./figures.ts";
 import { type Load, startProcess } from "./processes.ts";
 import { makeFolder, startService } from "./service.ts";

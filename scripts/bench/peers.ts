@@ -1,4 +1,5 @@
-import { chatLoad, inTurn, startPaid } from "./chat.ts";
+import { inTurn } from "./chat.ts";
+import { chatLoad, startPaid } from "./paid.ts";
 import { type Figure, show } from "./figures.ts";
 import { startProcess } from "./processes.ts";
 import { firstMatch, makeFolder } from "./service.ts";

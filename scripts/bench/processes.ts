@@ -64,3 +64,10 @@ export async function runLoad(load: Load): Promise<Loaded> {
   }
   return loaded;
 }
+
+/** The processor time that a process has used, in hundredths of a second. Linux only. */
+export function processorTicks(pid: number): number {
+  const [, rest = ""] = Deno.readTextFileSync(`/proc/${pid}/stat`).split(") ");
+  const fields = rest.split(" ");
+  return Number(fields[11]) + Number(fields[12]);
+}

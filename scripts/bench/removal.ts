@@ -13,7 +13,7 @@ import { createRemoval } from "../../src/store/removal.ts";
 import { createRemovers } from "../../src/sweeps.ts";
 import { endingKinds, putRows } from "../../tests/support/ending_rows.ts";
 import { findPostgres, startPostgres, waits } from "../../tests/support/postgres.ts";
-import { chatLoad, startPaid } from "./chat.ts";
+import { chatLoad, startPaid } from "./paid.ts";
 import { type Figure, show } from "./figures.ts";
 import { runLoad, startProcess } from "./processes.ts";
 import { adminKey, makeFolder, type Service, startService } from "./service.ts";

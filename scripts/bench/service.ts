@@ -22,14 +22,19 @@ export interface Service extends AsyncDisposable {
 export async function startService(
   env: Record<string, string>,
   folder: string,
-  { like, script = "" }: {
+  { like, script = "", root }: {
     like?: Pick<Service, "key" | "projectId">;
     /** What a shell of its own mounts runs first; only root may do that. */
     script?: string;
+    /** Another checkout to start, with a slash at its end. */
+    root?: string;
   } = {},
 ): Promise<Service> {
   const kvPath = `${folder}/bench.kv`;
-  const command = [Deno.execPath(), ...startArguments("start", { folder, kvPath })];
+  const command = [
+    Deno.execPath(),
+    ...startArguments("start", { folder, kvPath, ...(root ? { root } : {}) }),
+  ];
   const [program = "", ...args] = script
     ? ["unshare", "-m", "sh", "-c", `${script} && exec "$0" "$@"`, ...command]
     : command;

@@ -1,5 +1,5 @@
 import { type Figure, show } from "./figures.ts";
-import { startPaid } from "./chat.ts";
+import { startPaid } from "./paid.ts";
 import { startProcess } from "./processes.ts";
 import { makeFolder, rssMiB } from "./service.ts";
 
