@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { ApiError, badRequest, errorFields } from "../base/errors.ts";
 import { timeOfId } from "../base/ids.ts";
 import { fromBytes } from "../base/json.ts";
@@ -65,7 +66,7 @@ export function createAlerts(services: AlertServices): Alerts {
   let roundAt = -Infinity;
   let mailing: Promise<void> | null = null;
   /** When a project last sent a test e-mail. */
-  const samples = new Map<string, number>();
+  const samples = new BoundedMap<string, number>(samplesMax);
 
   async function nextProjects(): Promise<Project[]> {
     if (rounds.isAtStart) {
@@ -183,7 +184,6 @@ export function createAlerts(services: AlertServices): Alerts {
         const message = "The last test e-mail was sent less than a minute ago.";
         throw badRequest(null, message, "mail_too_often");
       }
-      if (samples.size >= samplesMax) samples.clear();
       samples.set(project.id, clock.elapsed());
       try {
         await sendMail(sampleMail({ project, baseUrl, to }, makeId("alr")));

@@ -1,3 +1,5 @@
+import { BoundedMap } from "../base/bounded_map.ts";
+
 /** A process whose row has not changed for so long is taken for dead. */
 export const deadAfterMs = 6_000;
 /** Clocks agree that differ by less: a row is read some time after it was written. */
@@ -46,7 +48,7 @@ export interface Reading {
 export class Peers {
   readonly #watchStepMs: number;
   #peers = new Map<string, Peer>();
-  readonly #gone = new Set<string>();
+  readonly #gone = new BoundedMap<string, true>(idsMax);
   /** Ids without a row that somebody asked for since the last reading began. */
   #asked = new Set<string>();
   #readAt = -Infinity;
@@ -87,7 +89,7 @@ export class Peers {
       // Whoever holds something has a row before: without one, its process has ended.
       for (const id of isWhole ? [...before.keys(), ...asked] : []) {
         if (this.#peers.has(id) || this.#gone.has(id)) continue;
-        this.#remember(id);
+        this.#gone.set(id, true);
         isNews = true;
       }
       return isNews;
@@ -124,11 +126,5 @@ export class Peers {
   differing(): [id: string, aheadMs: number][] {
     return [...this.#peers.keys()].map((id): [string, number] => [id, this.aheadMs(id)])
       .filter(([, ms]) => ms !== 0);
-  }
-
-  #remember(id: string): void {
-    this.#gone.add(id);
-    const [oldest = ""] = this.#gone;
-    if (this.#gone.size > idsMax) this.#gone.delete(oldest);
   }
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { isObject, type Json } from "../base/json.ts";
 import type { FleetPart } from "./fleet.ts";
 
@@ -26,13 +27,14 @@ export function createSharedTakes(
   elapsed: () => number,
   move: (name: string, ms: number) => void,
 ): SharedTakes {
-  const taken = new Map<string, Taken>();
+  /** The one that was used longest ago comes first. */
+  const taken = new BoundedMap<string, Taken>(toldMax);
   let heard: Map<string, Map<string, number>> | null = null;
 
   function forgetOld(): void {
     const now = elapsed();
     for (const [name, { at }] of taken) {
-      if (now - at < forgottenAfterMs && taken.size <= toldMax) break;
+      if (now - at < forgottenAfterMs) break;
       taken.delete(name);
     }
   }
@@ -40,10 +42,7 @@ export function createSharedTakes(
   return {
     took(name, ms) {
       const before = taken.get(name)?.ms ?? 0;
-      // At the end of the map: the oldest come first.
-      taken.delete(name);
       taken.set(name, { ms: before + ms, at: elapsed() });
-      if (taken.size > toldMax) forgetOld();
     },
     say() {
       forgetOld();

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { encodeUtf8, utf8Length } from "../base/utf8.ts";
 import type { RequestUpstream, UpstreamRequest } from "../deps.ts";
 import { type ConnectionPool, HttpConnection, type HttpSocket } from "./connection.ts";
@@ -41,7 +42,7 @@ interface Target {
 }
 
 /** The idle connections to one server, by the key of the requests on them. */
-type KeyPools = Map<string, IdleConnections>;
+type KeyPools = BoundedMap<string, IdleConnections>;
 
 /** If a kept connection fails this soon after a request, its server had already closed it. */
 const staleMs = 1_000;
@@ -61,40 +62,23 @@ export function createHttpClient(
   findProxy: FindProxy = () => null,
 ): RequestUpstream {
   const shared = { clock, pace: new Pace(clock) };
-  const targets = new Map<string, Target>();
-  const servers = new Map<string, KeyPools>();
-
-  function poolsOf(origin: string): KeyPools {
-    const known = servers.get(origin);
-    if (known) return known;
-    for (const [oldest, pools] of servers) {
-      if (servers.size < poolsMax) break;
+  const targets = new BoundedMap<string, Target>(targetsMax);
+  const servers = new BoundedMap<string, KeyPools>(poolsMax, {
+    onForgotten(pools) {
       pools.forEach((pool) => pool.close());
-      servers.delete(oldest);
       targets.clear();
-    }
-    const pools: KeyPools = new Map();
-    servers.set(origin, pools);
-    return pools;
+    },
+  });
+  const newPools = (): KeyPools =>
+    new BoundedMap(poolsMax, { onForgotten: (pool) => pool.close() });
+
+  function poolOf({ pools, server: { secure } }: Target, key: string): IdleConnections {
+    return pools.getOrMake(key, () => {
+      return new IdleConnections(shared, { idleMs: secure ? idleSecureMs : idleMs, idleMax });
+    });
   }
 
-  function poolOf({ pools, server }: Target, key: string): IdleConnections {
-    const known = pools.get(key);
-    if (known) return known;
-    for (const [oldest, pool] of pools) {
-      if (pools.size < poolsMax) break;
-      pool.close();
-      pools.delete(oldest);
-    }
-    const options = { idleMs: server.secure ? idleSecureMs : idleMs, idleMax };
-    const pool = new IdleConnections(shared, options);
-    pools.set(key, pool);
-    return pool;
-  }
-
-  function targetOf(text: string): Target {
-    const known = targets.get(text);
-    if (known) return known;
+  function newTarget(text: string): Target {
     const { protocol, hostname, port, host, origin, pathname, search } = new URL(text);
     const secure = protocol === "https:";
     const server = {
@@ -110,19 +94,16 @@ export function createHttpClient(
       : "";
     // A proxy needs the whole URL of a plain request (RFC 9112, section 3.2.2).
     const path = `${forwards ? origin : ""}${pathname}${search}`;
-    const target = {
+    return {
       server: forwards ? { ...proxy, secure: false } : server,
       tunnel: secure ? proxy ?? undefined : undefined,
       lines: ` ${path} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: Farebox\r\n${credentials}`,
-      pools: poolsOf(origin),
+      pools: servers.getOrMake(origin, newPools),
     };
-    if (targets.size >= targetsMax) targets.clear();
-    targets.set(text, target);
-    return target;
   }
 
   return async (request) => {
-    const target = targetOf(request.url);
+    const target = targets.getOrMake(request.url, newTarget);
     const { server, tunnel, lines } = target;
     const idle = poolOf(target, keyOf(request.headers));
     const bytes = encodeRequest(request, lines);

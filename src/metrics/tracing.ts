@@ -9,6 +9,7 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
+import { BoundedMap } from "../base/bounded_map.ts";
 
 /** A span of a trace, and its steps. */
 class TraceSpan {
@@ -79,14 +80,7 @@ const causesMax = 10_000;
 /** Null where Deno does not trace: it does when started with `OTEL_DENO=true`. */
 export function createTracing(): Tracing | null {
   if (!tracer.startSpan("farebox").isRecording()) return null;
-  const causes = new Map<string, Span>();
-
-  function remember(cause: string, span: Span): void {
-    causes.set(cause, span);
-    if (causes.size <= causesMax) return;
-    // A Map keeps insertion order: the first is the oldest.
-    for (const oldest of causes.keys()) return void causes.delete(oldest);
-  }
+  const causes = new BoundedMap<string, Span>(causesMax);
 
   return {
     request(method, route) {
@@ -99,7 +93,7 @@ export function createTracing(): Tracing | null {
     within(name, cause) {
       const around = context.active();
       const span = tracer.startSpan(name, {}, around);
-      remember(cause, span);
+      causes.set(cause, span);
       return new TraceSpan(span, around);
     },
     send: traceRequest,

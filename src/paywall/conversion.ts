@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { BoundedMap } from "../base/bounded_map.ts";
 import { Bursts, projectBurst } from "../base/bursts.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
@@ -20,6 +21,12 @@ export interface Conversion {
 const hourMs = 60 * 60 * 1000;
 const rememberedMax = 20_000;
 
+interface Seen {
+  at: number;
+  /** False where a project has very many at once: then only this process knows of it. */
+  hasRow: boolean;
+}
+
 /** When users were refused. */
 export const paywalledRows: ExpiringKind = {
   prefix: paywalledPrefix,
@@ -31,38 +38,30 @@ export function createConversion(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
 ): Conversion {
   /** When users were last counted, so that most refusals write nothing. */
-  const seenAt = new Map<string, number>();
+  const seen = new BoundedMap<string, Seen>(rememberedMax);
   const projects = new Bursts(clock, projectBurst);
-  /** Users without a row, since a project has very many at once: only this process knows them. */
-  const withoutRow = new Set<string>();
   return {
     saw(projectId, user) {
       const name = JSON.stringify([projectId, user]);
       const now = clock.now();
-      if (now - (seenAt.get(name) ?? -hourMs) < hourMs) return;
-      if (seenAt.size >= rememberedMax) {
-        seenAt.clear();
-        withoutRow.clear();
-      }
-      seenAt.set(name, now);
+      if (now - (seen.get(name)?.at ?? -hourMs) < hourMs) return;
+      const hasRow = projects.isFirst(projectId);
+      seen.set(name, { at: now, hasRow });
       const counted = countPaywallHourly(projectId, { saw: 1n, paid: 0n }, now);
-      if (projects.isFirst(projectId)) {
-        withoutRow.delete(name);
-        const key = paywalledKey(projectId, hashOf(user));
-        // Together: who finds the row, perhaps another process, counts that the user has paid.
-        committer.carry(withExpiry(paywalledRows, { key, value: toBytes(now) }), counted);
-      } else {
-        withoutRow.add(name);
-        committer.count(counted);
-      }
+      if (!hasRow) return committer.count(counted);
+      const key = paywalledKey(projectId, hashOf(user));
+      // Together: who finds the row, perhaps another process, counts that the user has paid.
+      committer.carry(withExpiry(paywalledRows, { key, value: toBytes(now) }), counted);
     },
     async paid(projectId, user) {
       const name = JSON.stringify([projectId, user]);
-      const at = withoutRow.delete(name)
-        ? seenAt.get(name)
+      const own = seen.get(name);
+      const isHere = own && !own.hasRow && clock.now() - own.at <= hourMs;
+      const at = isHere
+        ? own.at
         : await takeRow({ kv, committer }, paywalledKey(projectId, hashOf(user)));
       if (at === undefined || clock.now() - at > hourMs) return;
-      seenAt.delete(name);
+      seen.delete(name);
       // Counted in the hour in which the paywall was seen, so that the share is never above one.
       committer.count(countPaywallHourly(projectId, { saw: 0n, paid: 1n }, at));
     },

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Deps } from "../deps.ts";
 
@@ -26,9 +27,9 @@ export function createResolve(
   lookup: (host: string) => Promise<string[]>,
   { elapsed }: Pick<Clock, "elapsed">,
 ): Deps["resolve"] {
-  const known = new Map<string, KnownName>();
+  const known = new BoundedMap<string, KnownName>(knownMax);
   /** Whether each name was slow the last time. */
-  const wasSlow = new Map<string, boolean>();
+  const wasSlow = new BoundedMap<string, boolean>(knownMax);
   const quick = createTurns(quickLookups);
   const unknown = createTurns(newLookups);
   const slow = createTurns(slowLookups);
@@ -38,7 +39,6 @@ export function createResolve(
     try {
       return await lookup(host);
     } finally {
-      if (wasSlow.size >= knownMax) wasSlow.clear();
       wasSlow.set(host, elapsed() - begun > slowMs);
     }
   }
@@ -46,7 +46,6 @@ export function createResolve(
   return (host, owner) => {
     const found = known.get(host);
     if (found && elapsed() < found.until) return found.addresses;
-    if (known.size >= knownMax) known.clear();
     const before = wasSlow.get(host);
     const turns = before === undefined ? unknown : before ? slow : quick;
     const addresses = turns(owner, () => measured(host));

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Deps, UpstreamBody, WebhookHttpRequest, WebhookHttpResponse } from "../deps.ts";
 import { encodeRequest } from "../http/client.ts";
@@ -51,22 +52,14 @@ export function createWebhookSender(
 ): Deps["sendWebhook"] {
   const connect = createConnect(caCerts);
   const shared = { clock, pace: new Pace(clock), isTolerant: true, receivedMax };
-  const servers = new Map<string, IdleConnections>();
+  const servers = new BoundedMap<string, IdleConnections>(serversMax, {
+    onForgotten: (idle) => idle.close(),
+  });
+  const newServer = () => new IdleConnections(shared, { idleMs, idleMax });
 
   /** Connections are kept per name and address: none is used for a name it was not checked for. */
-  function idleOf(origin: string, address: string): IdleConnections {
-    const name = `${origin} ${address}`;
-    const known = servers.get(name);
-    if (known) return known;
-    for (const [oldest, idle] of servers) {
-      if (servers.size < serversMax) break;
-      idle.close();
-      servers.delete(oldest);
-    }
-    const idle = new IdleConnections(shared, { idleMs, idleMax });
-    servers.set(name, idle);
-    return idle;
-  }
+  const idleOf = (origin: string, address: string) =>
+    servers.getOrMake(`${origin} ${address}`, newServer);
 
   function takeIdle({ url, addresses, newConnection }: WebhookHttpRequest): HttpConnection | null {
     if (newConnection) return null;

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { fromDecimal, zero } from "../base/money.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import type { ModelPrice } from "../projects/price_schema.ts";
@@ -100,8 +101,8 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
   const cacheOf = memoizeByObject((_project: Project) => ({
     version: -1,
     hour: -1,
-    sources: new Map<string, TermsSource | null>(),
-    lists: new Map<string, TimedPrices | null>(),
+    sources: new BoundedMap<string, TermsSource | null>(modelsPerProjectMax),
+    lists: new BoundedMap<string, TimedPrices | null>(modelsPerProjectMax),
   }));
   const usualProvider = memoizeByObject(({ upstream }: Project) =>
     upstream ? providerAt(upstream) : upstreamUrl === null ? null : providerOfUrl(upstreamUrl)
@@ -128,7 +129,7 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
   ): TimedPrices | null {
     if (project.currency !== "usd") return null;
     const provider = providerOf(project, place);
-    return remembered(cachedAt(project, at).lists, `${provider} ${model}`, () => {
+    return cachedAt(project, at).lists.getOrMake(`${provider} ${model}`, () => {
       const price = catalogue.find(provider, model, at);
       return price && compilePrices(price);
     });
@@ -141,7 +142,7 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
     place: PricedPlace | null,
   ): TermsSource | null {
     const name = place ? `${providerOf(project, place)} ${model}` : model;
-    return remembered(cachedAt(project, at).sources, name, () => {
+    return cachedAt(project, at).sources.getOrMake(name, () => {
       const { pricing } = project;
       const own = ownPrice(project, model) ?? pricing.models["*"] ?? null;
       const listPrices = listOf(project, model, at, place);
@@ -206,16 +207,6 @@ function catalogueProvider({ url, provider }: PricedPlace): string | null {
   const prepared = providerNamed(provider);
   if (prepared) return prepared.catalogue;
   return provider ?? (url === undefined ? null : providerOfUrl(url));
-}
-
-/** Finds a value of a model, or makes it and keeps it. */
-function remembered<T>(known: Map<string, T>, model: string, make: () => T): T {
-  const found = known.get(model);
-  if (found !== undefined) return found;
-  const made = make();
-  if (known.size >= modelsPerProjectMax) known.clear();
-  known.set(model, made);
-  return made;
 }
 
 function ownPrice({ pricing: { models } }: Project, model: string): ModelPrice | null {

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { devApiKey } from "../base/dev_keys.ts";
 import { createHash } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
@@ -75,18 +76,10 @@ export function createAuth(
 
 /** The longest key that is looked up, in characters: real keys are shorter, and some are cached. */
 const apiKeyCharsMax = 128;
-const hashes = new Map<string, string>();
-const hashesMax = 1_000;
+const hashes = new BoundedMap<string, string>(1_000);
 
 /** Returns the same as `hashKey`, cached for the keys in use. */
-function knownHash(token: string): string {
-  const known = hashes.get(token);
-  if (known !== undefined) return known;
-  const hash = hashKey(token);
-  if (hashes.size >= hashesMax) hashes.clear();
-  hashes.set(token, hash);
-  return hash;
-}
+const knownHash = (token: string) => hashes.getOrMake(token, hashKey);
 
 /** Throws 403 where the caller's key lacks the scope. */
 function withScope(caller: Caller, scope: Scope): Caller {

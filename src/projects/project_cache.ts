@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { notFound } from "../base/errors.ts";
 import { settingsStaleMs } from "../base/limits.ts";
 import type { Deps } from "../deps.ts";
@@ -44,15 +45,14 @@ interface Access {
 
 /** Creates a cache that keeps what it read for `settingsStaleMs`. */
 export function createProjectCache({ kv, clock }: Pick<Deps, "kv" | "clock">): ProjectCache {
-  const byHash = new Map<string, Access>();
-  const byId = new Map<string, { readAt: number; snapshot: ProjectSnapshot }>();
+  const byHash = new BoundedMap<string, Access>(entriesMax);
+  const byId = new BoundedMap<string, { readAt: number; snapshot: ProjectSnapshot }>(entriesMax);
 
   /** Keeps one object per version, so that values computed from it can be cached with it. */
   function remember(snapshot: ProjectSnapshot): ProjectSnapshot {
     const { id } = snapshot.project;
     const known = byId.get(id)?.snapshot;
     const kept = known?.version === snapshot.version ? known : snapshot;
-    if (byId.size >= entriesMax) byId.clear();
     byId.set(id, { readAt: clock.elapsed(), snapshot: kept });
     return kept;
   }
@@ -80,7 +80,6 @@ export function createProjectCache({ kv, clock }: Pick<Deps, "kv" | "clock">): P
       });
       const access: Access = { readAt: clock.elapsed(), reading, found: null };
       reading.catch(() => byHash.delete(hash));
-      if (byHash.size >= entriesMax) byHash.clear();
       byHash.set(hash, access);
       return reading;
     },

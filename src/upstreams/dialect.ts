@@ -1,4 +1,5 @@
 import type { FormatName } from "../base/endpoints.ts";
+import { BoundedMap } from "../base/bounded_map.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import type { KnownFields } from "../projects/providers.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
@@ -63,6 +64,11 @@ export interface Dialect {
 /** What a model of an upstream accepted in a format, after it had refused something else. */
 export type KnownDialects = Map<string, KnownDialect>;
 
+/** Nothing is known yet. */
+export function newKnownDialects(): KnownDialects {
+  return new BoundedMap(modelsRememberedMax);
+}
+
 interface KnownDialect extends Partial<Omit<Dialect, "contextLeft" | "format">> {
   /** Formats that the upstream has said it does not serve. */
   unserved?: readonly FormatName[];
@@ -117,7 +123,6 @@ export function rememberDialect(call: DialectCall, dialect: Dialect): void {
   const { upstream: { knownDialects }, input, targets } = call;
   const { format, requestsUsage, maxTokensField, maxTokens } = dialect;
   const known = knownDialects.get(keyOf(call));
-  if (!known && knownDialects.size >= modelsRememberedMax) knownDialects.clear();
   const streamed = input.stream ? { requestsUsage } : {};
   const refused = targets.slice(0, targets.findIndex((target) => target.format === format));
   const unserved = refused.map((target) => target.format);

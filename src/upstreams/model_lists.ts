@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { isObject, type Json, parseJson } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { modelListBytesMax } from "../base/limits.ts";
@@ -59,17 +60,17 @@ const noModels: ModelList = new Map();
 /** Creates an empty memory of lists. */
 export function createModelLists(deps: Pick<Deps, "clock" | "log">): ModelLists {
   const { clock, log } = deps;
-  const lists = new Map<string, Known>();
+  const lists = new BoundedMap<string, Known>(listsMax);
 
   function find(upstream: Upstream): Known {
     // A list depends on the key that asked for it.
     const asker = `${upstream.url} ${upstream.apiKey?.reveal() ?? ""}`;
-    const known = lists.get(asker);
-    if (known) return known;
-    const made: Known = { askedAt: null, last: null, reading: null, isSlow: false };
-    if (lists.size >= listsMax) lists.clear();
-    lists.set(asker, made);
-    return made;
+    return lists.getOrMake(asker, () => ({
+      askedAt: null,
+      last: null,
+      reading: null,
+      isSlow: false,
+    }));
   }
 
   /** Asks for the list, unless it was asked for within so many ms. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
 import { type PublicPrice, publicPrice } from "../pricing/public_price.ts";
@@ -47,7 +48,7 @@ interface Sources {
 export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps): Models {
   const { findTargets, findCatchAll, routeNames, modelLists } = upstreams;
   // There is one project object for each version of its row. A list is large, and soon made.
-  const kept = new Map<Project, Kept>();
+  const kept = new BoundedMap<Project, Kept>(keptMax);
 
   async function routedTerms(project: Project, asked: string): Promise<ModelTerms | null> {
     const { route, targets } = await findTargets(project, asked);
@@ -102,12 +103,7 @@ export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps)
       if (before && isSame(before.of, of)) return before.views;
       const listed = await readTerms(project, of);
       const views = listed.map((one) => viewOf(project, one));
-      kept.delete(project);
       kept.set(project, { of, views });
-      for (const [oldest] of kept) {
-        if (kept.size <= keptMax) break;
-        kept.delete(oldest);
-      }
       return views;
     },
     async find(project, id) {

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { modelReasoningKey } from "../store/keys.ts";
 import { emptyWrite, type Kv } from "../store/kv.ts";
@@ -42,13 +43,12 @@ const modelsRememberedMax = 10_000;
 
 /** Creates what is known of models, over the store. */
 export function createReasoningModels(kv: Kv, warn: (error: unknown) => void): ReasoningModels {
-  const known = new Map<string, boolean | null>();
+  const known = new BoundedMap<string, boolean | null>(modelsRememberedMax);
   const nameOf = (url: string, model: string) => `${url} ${model}`;
 
   async function read(url: string, model: string): Promise<void> {
     const name = nameOf(url, model);
     const { value } = await kv.get(modelReasoningKey(url, model));
-    if (known.size >= modelsRememberedMax) known.clear();
     if (!known.has(name)) known.set(name, value && fromBytes<boolean>(value));
   }
 

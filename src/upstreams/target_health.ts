@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { BoundedMap } from "../base/bounded_map.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import type { Deps } from "../deps.ts";
 import { targetHealthKey } from "../store/keys.ts";
@@ -148,10 +149,10 @@ export function createTargetHealth(
   };
 }
 
-/** The known targets, the one that was asked for last at the end; beyond the most, the first go. */
+/** The known targets; of too many, those are forgotten that were asked for longest ago. */
 class KnownTargets {
   readonly #clock: Pick<Deps["clock"], "now" | "elapsed">;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new BoundedMap<string, Known>(targetsMax);
 
   constructor(clock: Pick<Deps["clock"], "now" | "elapsed">) {
     this.#clock = clock;
@@ -168,12 +169,7 @@ class KnownTargets {
   note(target: Target): Known {
     const name = nameOf(target);
     const known = this.#known.get(name) ?? this.#make(target);
-    this.#known.delete(name);
     this.#known.set(name, known);
-    for (const [oldest] of this.#known) {
-      if (this.#known.size <= targetsMax) break;
-      this.#known.delete(oldest);
-    }
     return known;
   }
 

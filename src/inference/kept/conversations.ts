@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { BoundedMap } from "../../base/bounded_map.ts";
 import { isObject, type Json } from "../../base/json.ts";
 import type { Target } from "../../upstreams/upstream.ts";
 
@@ -46,9 +47,9 @@ export interface AnsweredConversations {
   note(conversation: string, target: Target): void;
 }
 
-/** Creates an empty memory. Beyond the most, the conversation goes that was answered first. */
+/** Creates an empty memory. Of too many conversations, those go that were answered longest ago. */
 export function createAnsweredConversations(): AnsweredConversations {
-  const answered = new Map<string, string>();
+  const answered = new BoundedMap<string, string>(rememberedMax);
   const nameOf = ({ upstream, model }: Target) => `${upstream.name} ${model}`;
   return {
     find(conversation, targets) {
@@ -56,11 +57,7 @@ export function createAnsweredConversations(): AnsweredConversations {
       return targets.find((target) => nameOf(target) === name) ?? null;
     },
     note(conversation, target) {
-      answered.delete(conversation);
       answered.set(conversation, nameOf(target));
-      if (answered.size <= rememberedMax) return;
-      const [oldest] = answered.keys();
-      if (oldest !== undefined) answered.delete(oldest);
     },
   };
 }

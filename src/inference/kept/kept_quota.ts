@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../base/bounded_map.ts";
 import { errorFields } from "../../base/errors.ts";
 import { fromBytes } from "../../base/json.ts";
 import { keptUserBytesMax } from "../../base/limits.ts";
@@ -28,17 +29,14 @@ export function createKeptQuota(
   deps: Pick<Deps, "kv" | "committer" | "log">,
 ): KeptQuota {
   /** Bytes that were added since the last look, by user. */
-  const unlooked = new Map<string, number>();
+  const unlooked = new BoundedMap<string, number>(usersMax);
   return {
     added({ projectId, user }, bytes) {
       if (bytes === 0) return;
       const name = keyText([projectId, user]);
       const before = unlooked.get(name);
-      unlooked.delete(name);
       const isDue = before === undefined || before + bytes > unlookedBytes;
       unlooked.set(name, isDue ? 0 : before + bytes);
-      const [oldest] = unlooked.keys();
-      if (unlooked.size > usersMax && oldest !== undefined) unlooked.delete(oldest);
       if (!isDue) return;
       // Its caller does not wait for it.
       removeOldest(deps, { projectId, user }).catch((error) =>
