@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { afterTaking, rateState } from "../../base/rate.ts";
+import { RateTable } from "../../base/rate_table.ts";
 import type { Caller } from "../../projects/auth.ts";
 import type { EndUserRef } from "./rate_limiter.ts";
 import { TimeSlice } from "../../base/time_slice.ts";
@@ -87,45 +87,23 @@ function createUnpaidCounting({ elapsed }: Pick<Clock, "elapsed">): UnpaidCounti
   };
 }
 
-/** With more names, those are forgotten that counted nothing for a minute. */
-const namesMax = 10_000;
-const forgetEveryMs = 1_000;
-
 /** So many tokens a minute for each name. */
 class CountingLimit {
   readonly #limit: number;
-  readonly #now: () => number;
-  readonly #usedUp = new Map<string, number>();
-  #mayForgetAt = 0;
+  readonly #taken: RateTable;
 
   constructor(limit: number, now: () => number) {
     this.#limit = limit;
-    this.#now = now;
+    this.#taken = new RateTable(now);
   }
 
   remaining(name: string): number {
-    return rateState(this.#usedUp.get(name) ?? 0, this.#limit, this.#now()).remaining;
+    return this.#taken.state(name, this.#limit).remaining;
   }
 
   /** Takes tokens; fewer than none are given back. */
   take(name: string, count: number): void {
-    if (count === 0) return;
-    const before = this.#usedUp.get(name) ?? 0;
-    if (before === 0 && this.#usedUp.size >= namesMax) this.#makeRoom();
-    const now = this.#now();
-    this.#usedUp.set(name, afterTaking(before, { count, limit: this.#limit, now }));
-  }
-
-  #makeRoom(): void {
-    const now = this.#now();
-    if (now >= this.#mayForgetAt) {
-      // With very many busy names, not repeated for each new one.
-      this.#mayForgetAt = now + forgetEveryMs;
-      for (const [name, at] of this.#usedUp) if (at <= now) this.#usedUp.delete(name);
-    }
-    // All of them are busy: whoever counted first may start anew.
-    const [oldest] = this.#usedUp.keys();
-    if (this.#usedUp.size >= namesMax && oldest !== undefined) this.#usedUp.delete(oldest);
+    if (count !== 0) this.#taken.take(name, { count, limit: this.#limit });
   }
 }
 

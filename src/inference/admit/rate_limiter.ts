@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { ApiError } from "../../base/errors.ts";
-import { afterTaking, type RateState, rateState } from "../../base/rate.ts";
+import type { RateState } from "../../base/rate.ts";
+import { RateTable } from "../../base/rate_table.ts";
 import type { HeaderList } from "../../base/response.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { FleetPart } from "../../fleet/fleet.ts";
@@ -47,18 +48,10 @@ export interface EndUserRef {
   user: string;
 }
 
-interface Gate {
-  requests: number;
-  tokens: number;
-  running: number;
-  /** Calls under way in other processes. */
-  runningElsewhere: number;
-}
-
-const gatesMax = 10_000;
+/** More keys than are in use within a minute: one that is forgotten has its whole limit again. */
+const keysMax = 100_000;
 /** The most keys whose running calls one process tells of. */
 const toldMax = 300;
-const forgetEveryMs = 1_000;
 /** What the names of refused users begin with: no id of a key does. */
 const refusedStart = "refused:";
 const noLimits: RateLimitState = { requests: null, tokens: null };
@@ -69,21 +62,16 @@ const noPlace: Permit = {
 };
 
 /** Keeps limits in memory: bounding load is not worth a write for each request. */
-export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): RateLimiter {
-  const rateLimiter = new Map<string, Gate>();
-  let mayForgetAt = 0;
-  /** Whether any user was ever refused: mostly not, and then nothing is looked up. */
-  let hasRefused = false;
-
-  function gateOf(keyId: string): Gate {
-    const known = rateLimiter.get(keyId);
-    if (known) return known;
-    const made = { requests: 0, tokens: 0, running: 0, runningElsewhere: 0 };
-    if (rateLimiter.size >= gatesMax && now() >= mayForgetAt) forgetIdle();
-    rateLimiter.set(keyId, made);
-    if (keyId.startsWith(refusedStart)) hasRefused = true;
-    return made;
-  }
+export function createRateLimiter({ elapsed }: Pick<Clock, "elapsed">): RateLimiter {
+  /** Callers choose the names of users, so that these have a table of their own. */
+  const refused = new RateTable(elapsed);
+  const ofKeys = {
+    requests: new RateTable(elapsed, keysMax),
+    tokens: new RateTable(elapsed, keysMax),
+  };
+  /** Calls under way of keys with a limit on them, here and in other processes. */
+  const running = new Map<string, number>();
+  let elsewhere = new Map<string, number>();
 
   /** Moves a limit on, and tells the others by how much. */
   function take(
@@ -91,29 +79,29 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
     kind: "requests" | "tokens",
     { count, limit }: { count: number; limit: number },
   ): void {
-    const gate = gateOf(name);
-    const before = Math.max(gate[kind], now());
-    gate[kind] = afterTaking(gate[kind], { count, limit, now: now() });
-    taken.took(`${kind} ${name}`, gate[kind] - before);
+    taken.took(`${kind} ${name}`, tableOf(name, kind).take(name, { count, limit }));
   }
 
-  const taken = createSharedTakes(now, (taken, ms) => {
-    const [kind = "", ...name] = taken.split(" ");
+  const tableOf = (name: string, kind: "requests" | "tokens") =>
+    name.startsWith(refusedStart) ? refused : ofKeys[kind];
+
+  const taken = createSharedTakes(elapsed, (told, ms) => {
+    const [kind = "", ...rest] = told.split(" ");
     if (kind !== "requests" && kind !== "tokens") return;
-    const gate = gateOf(name.join(" "));
-    gate[kind] = Math.max(gate[kind], now()) + ms;
+    const name = rest.join(" ");
+    tableOf(name, kind).move(name, ms);
   });
 
-  const running: FleetPart = {
+  const runningPart: FleetPart = {
     say() {
-      const busy = [...rateLimiter].filter(([, gate]) => gate.running > 0).slice(0, toldMax);
-      if (busy.length === 0) return null;
-      return Object.fromEntries(busy.map(([name, gate]) => [name, gate.running]));
+      return running.size === 0 ? null : Object.fromEntries([...running].slice(0, toldMax));
     },
     hear(others) {
-      for (const gate of rateLimiter.values()) gate.runningElsewhere = 0;
+      elsewhere = new Map();
       for (const told of others.values()) {
-        for (const [name, count] of numbersOf(told)) gateOf(name).runningElsewhere += count;
+        for (const [name, count] of numbersOf(told)) {
+          elsewhere.set(name, (elsewhere.get(name) ?? 0) + count);
+        }
       }
     },
   };
@@ -122,25 +110,22 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
   const nameOf = ({ projectId, user }: EndUserRef) =>
     refusedStart + createHash("sha256").update(keyText([projectId, user])).digest("base64url");
 
-  const stateOf = (usedUp: number, limit: number | null) =>
-    limit === null ? null : rateState(usedUp, limit, now());
+  const stateOf = (keyId: string, kind: "requests" | "tokens", limit: number | null) =>
+    limit === null ? null : ofKeys[kind].state(keyId, limit);
   const statesOf = (
-    gate: Gate,
+    keyId: string,
     { requestsPerMinute, tokensPerMinute }: Omit<KeyLimits, "concurrent">,
   ): RateLimitState => ({
-    requests: stateOf(gate.requests, requestsPerMinute),
-    tokens: stateOf(gate.tokens, tokensPerMinute),
+    requests: stateOf(keyId, "requests", requestsPerMinute),
+    tokens: stateOf(keyId, "tokens", tokensPerMinute),
   });
 
-  function forgetIdle(): void {
-    // With very many busy entries, not repeated for each new one.
-    mayForgetAt = now() + forgetEveryMs;
-    for (const [keyId, gate] of rateLimiter) {
-      const { requests, tokens, running, runningElsewhere } = gate;
-      if (running + runningElsewhere === 0 && requests <= now() && tokens <= now()) {
-        rateLimiter.delete(keyId);
-      }
-    }
+  const runningOf = (keyId: string) => (running.get(keyId) ?? 0) + (elsewhere.get(keyId) ?? 0);
+
+  function leave(keyId: string): void {
+    const left = (running.get(keyId) ?? 1) - 1;
+    if (left > 0) running.set(keyId, left);
+    else running.delete(keyId);
   }
 
   return {
@@ -148,20 +133,17 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
       if (requestsPerMinute === null && tokensPerMinute === null && concurrent === null) {
         return noPlace;
       }
-      const gate = gateOf(keyId);
-      if (concurrent !== null && gate.running + gate.runningElsewhere >= concurrent) {
-        throw tooManyRunning(concurrent);
-      }
-      const before = statesOf(gate, { requestsPerMinute, tokensPerMinute });
+      if (concurrent !== null && runningOf(keyId) >= concurrent) throw tooManyRunning(concurrent);
+      const before = statesOf(keyId, { requestsPerMinute, tokensPerMinute });
       if (exceededLimit(before)) return { limited: before };
       if (requestsPerMinute !== null) {
         take(keyId, "requests", { count: 1, limit: requestsPerMinute });
       }
-      gate.running++;
-      let inside = true;
+      let inside = concurrent !== null;
+      if (inside) running.set(keyId, (running.get(keyId) ?? 0) + 1);
       return {
         rateLimits: {
-          requests: stateOf(gate.requests, requestsPerMinute),
+          requests: stateOf(keyId, "requests", requestsPerMinute),
           tokens: before.tokens,
         },
         count(tokens) {
@@ -169,31 +151,28 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
           take(keyId, "tokens", { count: tokens, limit: tokensPerMinute });
         },
         release() {
-          if (inside) gate.running--;
+          if (inside) leave(keyId);
           inside = false;
         },
       };
     },
     exceeded(keyId, limits) {
-      const gate = rateLimiter.get(keyId);
-      const rates = gate && statesOf(gate, limits);
-      return rates && exceededLimit(rates) ? rates : null;
+      const rates = statesOf(keyId, limits);
+      return exceededLimit(rates) ? rates : null;
     },
     countRefused(ref, { perMinute, count }) {
       if (perMinute === null) return noLimits;
       const name = nameOf(ref);
       take(name, "requests", { count, limit: perMinute });
-      const { requests } = gateOf(name);
-      return { requests: rateState(requests, perMinute, now()), tokens: null };
+      return { requests: refused.state(name, perMinute), tokens: null };
     },
     exceededByRefusals(ref, perMinute) {
-      if (perMinute === null || !hasRefused) return null;
-      const gate = rateLimiter.get(nameOf(ref));
-      if (!gate) return null;
-      const requests = rateState(gate.requests, perMinute, now());
+      // Mostly no user was refused, and then no name is made.
+      if (perMinute === null || refused.isEmpty) return null;
+      const requests = refused.state(nameOf(ref), perMinute);
       return requests.remaining === 0 ? { requests, tokens: null } : null;
     },
-    parts: { taken, running },
+    parts: { taken, running: runningPart },
   };
 }
 
