@@ -1,6 +1,6 @@
 import { createAlertEraser } from "./alerts/erase.ts";
 import type { AccountQueue } from "./ledger/account_queue.ts";
-import { createCallErasers } from "./inference/erase.ts";
+import { createRefusalEraser } from "./inference/erase.ts";
 import { createResponseEraser } from "./inference/receive/idempotency.ts";
 import { createKeptErasers } from "./inference/kept/kept_responses.ts";
 import type { RefusalReports } from "./inference/admit/refusal_reports.ts";
@@ -42,7 +42,7 @@ export function createErasers(
       createCacheEraser(deps),
       createConnectionEraser({ deps, projectCache, queue }),
       // What processes still count together is written before the log is searched.
-      ...createCallErasers(deps, refusalReports),
+      createRefusalEraser(deps, refusalReports),
       createRequestEraser(deps, requestLog),
     ],
     open: [

@@ -1,7 +1,7 @@
 import { withDeadline } from "../base/deadline.ts";
 import { errorFields, storeUnavailable } from "../base/errors.ts";
 import type { Holders } from "../base/holders.ts";
-import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
+import { fromBytes, isObject, type Json, type JsonObject } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { processesPrefix } from "../store/keys.ts";
 import type { Row } from "../store/kv.ts";
@@ -168,16 +168,6 @@ async function sayAll(parts: ReadonlyMap<string, FleetPart>): Promise<JsonObject
 }
 
 const idOf = ({ key }: Row) => String(key[1]);
-
-/** Returns what a process's row tells on a subject; null for nothing. */
-export function readTold(row: Row, subject: string): Json {
-  return readRow(row)[subject] ?? null;
-}
-
-/** Returns the value of a process's row with something else told on a subject. */
-export function retold(row: Row, subject: string, told: Json): Uint8Array {
-  return toBytes({ ...readRow(row), [subject]: told });
-}
 
 function readRow({ value }: Row): JsonObject {
   const row = value ? fromBytes<Json>(value) : null;

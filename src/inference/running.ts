@@ -6,8 +6,8 @@ import {
   holdRenewAfterMs,
   runningTickMs,
 } from "../base/limits.ts";
-import { isObject, type Json } from "../base/json.ts";
-import { type Amount, toAmount } from "../base/money.ts";
+import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import type { Amount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { FleetPart } from "../fleet/fleet.ts";
 import { numbersOf } from "../fleet/shared_takes.ts";
@@ -44,13 +44,13 @@ export interface RunningCallView {
   used: UsedSoFar;
 }
 
-/** The calls in progress in this process, and what the others have told of theirs. */
+/** The calls in progress in this process, and how many there are in the others. */
 export interface RunningCalls {
   /** Renews a call's hold until the returned function is called. */
   add(call: RunningCall): () => void;
-  /** The longest-running calls of a project in all processes, at most `limit`, and how many. */
-  ofProject(projectId: string, limit: number): Promise<{ shown: RunningCallView[]; count: number }>;
-  /** What the processes tell each other of their calls. */
+  /** The calls of a project; at most `limit` are shown. */
+  ofProject(projectId: string, limit: number): Promise<RunningOfProject>;
+  /** What the processes tell each other: how many calls they have, and never whose. */
   part: FleetPart;
   /** Aborts all of this process. */
   cutAll(reason: ApiError): void;
@@ -63,45 +63,66 @@ export interface RunningCalls {
   readonly size: number;
 }
 
-/** A call in another process, as that has told it. */
-interface ToldCall {
-  projectId: string;
-  view: RunningCallView;
+/** The calls in progress of one project. */
+export interface RunningOfProject {
+  /** The longest-running ones of this process. */
+  shown: RunningCallView[];
+  /** How many there are in this process, and in the others. */
+  here: number;
+  elsewhere: number;
+  /** How many there are of each model, in all processes. */
+  models: [model: string, count: number][];
 }
 
 /** The subject on which processes tell each other of their calls. */
 export const runningCallsPart = "calls";
 
-/** Returns the calls that a process has told of, except those it cannot understand. */
-function readToldCalls(told: Json): ToldCall[] {
-  return isObject(told) && Array.isArray(told.calls) ? told.calls.flatMap(readToldCall) : [];
-}
+/** Counts by project, and by project and model. */
+class CallCounts {
+  readonly #projects = new Map<string, number>();
+  readonly #models = new Map<string, Map<string, number>>();
 
-/** What a process has told of its calls, without those of one user; null where it told of none. */
-export function withoutCallsOf(
-  told: Json,
-  { projectId, user }: Pick<AccountRef, "projectId" | "user">,
-): Json | null {
-  if (!isObject(told) || !Array.isArray(told.calls)) return null;
-  const isTheirs = (call: Json) => Array.isArray(call) && call[0] === projectId && call[2] === user;
-  if (!told.calls.some(isTheirs)) return null;
-  return { ...told, calls: told.calls.filter((call) => !isTheirs(call)) };
-}
+  addProject(projectId: string, count: number): void {
+    this.#projects.set(projectId, this.ofProject(projectId) + count);
+  }
 
-/** A call that was told; none where it is not understood. */
-function readToldCall(told: Json): ToldCall[] {
-  if (!Array.isArray(told)) return [];
-  const [projectId, id, user, model, startedAt, input, output, cost] = told;
-  if (typeof cost !== "string" || !/^\d+$/.test(cost)) return [];
-  const texts = [projectId, id, user, model].map(String);
-  const [ofProject = "", ofCall = "", ofUser = "", ofModel = ""] = texts;
-  const used = {
-    input: Number(input),
-    output: Number(output),
-    cost: toAmount(BigInt(cost)),
-  };
-  const view = { id: ofCall, user: ofUser, model: ofModel, startedAt: Number(startedAt), used };
-  return [{ projectId: ofProject, view }];
+  addModel(projectId: string, model: string, count: number): void {
+    const models = this.#models.get(projectId) ?? new Map<string, number>();
+    this.#models.set(projectId, models.set(model, (models.get(model) ?? 0) + count));
+  }
+
+  ofProject(projectId: string): number {
+    return this.#projects.get(projectId) ?? 0;
+  }
+
+  ofModels(projectId: string): Iterable<[string, number]> {
+    return this.#models.get(projectId) ?? [];
+  }
+
+  /** As much of it as the other processes are told. */
+  told(): Json {
+    const models: Record<string, JsonObject> = {};
+    let left = modelsToldMax;
+    for (const [projectId, counts] of this.#models) {
+      if (left <= 0) break;
+      models[projectId] = Object.fromEntries([...counts].slice(0, left));
+      left -= counts.size;
+    }
+    return {
+      counts: Object.fromEntries([...this.#projects].slice(0, projectsToldMax)),
+      models,
+    };
+  }
+
+  /** Adds what a process has told, as far as it is understood. */
+  hear(told: Json): void {
+    if (!isObject(told)) return;
+    const { counts = null, models } = told;
+    for (const [projectId, count] of numbersOf(counts)) this.addProject(projectId, count);
+    for (const [projectId, ofProject] of Object.entries(isObject(models) ? models : {})) {
+      for (const [model, count] of numbersOf(ofProject)) this.addModel(projectId, model, count);
+    }
+  }
 }
 
 /** A time by the wall clock, by which holds expire, and by the monotonic clock. */
@@ -116,15 +137,11 @@ interface Entry {
   renewedAt: Moment;
   renewing: boolean;
   ended: boolean;
-  /** What it had used when the other processes were last told. */
-  told: { at: number; used: UsedSoFar } | null;
 }
 
-/** The most calls, and the projects, that one process tells of. */
-const toldMax = 50;
+/** The most projects, and models of all of them, that one process tells of. */
 const projectsToldMax = 300;
-/** How long what was told of a call is told again: counting what a response uses takes time. */
-const toldForMs = 2_000;
+const modelsToldMax = 50;
 
 /**
  * Renews the holds of long calls, all by one timer; short calls cost no write. A call whose renewal
@@ -138,10 +155,7 @@ export function createRunningCalls(
   let idle: (() => void)[] = [];
   let ticking = false;
   let streams = 0;
-  let elsewhere: { calls: ToldCall[]; counts: Map<string, number> } = {
-    calls: [],
-    counts: new Map(),
-  };
+  let elsewhere = new CallCounts();
   const moment = (): Moment => ({ at: clock.now(), elapsed: clock.elapsed() });
   /** Returns the time since then, by whichever clock reports more. */
   const since = ({ at, elapsed }: Moment) => Math.max(clock.now() - at, clock.elapsed() - elapsed);
@@ -182,37 +196,19 @@ export function createRunningCalls(
     return { id, user, model, startedAt: startedAt.at, used: await call.used() };
   }
 
-  async function toldOf(entry: Entry): Promise<Json> {
-    const now = clock.elapsed();
-    if (!entry.told || now - entry.told.at >= toldForMs) {
-      entry.told = { at: now, used: await entry.call.used() };
-    }
-    const { call: { id, model, ref: { projectId, user } }, startedAt, told: { used } } = entry;
-    return [projectId, id, user, model, startedAt.at, used.input, used.output, String(used.cost)];
-  }
-
   const part: FleetPart = {
-    async say() {
+    say() {
       if (entries.size === 0) return null;
-      const all = [...entries];
-      const counts = new Map<string, number>();
-      for (const { call: { ref: { projectId } } } of all) {
-        counts.set(projectId, (counts.get(projectId) ?? 0) + 1);
+      const here = new CallCounts();
+      for (const { call: { ref: { projectId }, model } } of entries) {
+        here.addProject(projectId, 1);
+        here.addModel(projectId, model, 1);
       }
-      const calls = await Promise.all(all.sort(byAge).slice(0, toldMax).map(toldOf));
-      return { calls, counts: Object.fromEntries([...counts].slice(0, projectsToldMax)) };
+      return here.told();
     },
     hear(others) {
-      const calls: ToldCall[] = [];
-      const counts = new Map<string, number>();
-      for (const told of others.values()) {
-        if (!isObject(told)) continue;
-        calls.push(...readToldCalls(told));
-        for (const [projectId, count] of numbersOf(told.counts ?? null)) {
-          counts.set(projectId, (counts.get(projectId) ?? 0) + count);
-        }
-      }
-      elsewhere = { calls, counts };
+      elsewhere = new CallCounts();
+      for (const told of others.values()) elsewhere.hear(told);
     },
   };
 
@@ -226,7 +222,6 @@ export function createRunningCalls(
         renewedAt: now,
         renewing: false,
         ended: false,
-        told: null,
       };
       const takeOut = entries.add(entry);
       if (!ticking) clock.after(runningTickMs, tick);
@@ -242,12 +237,14 @@ export function createRunningCalls(
     async ofProject(projectId, limit) {
       const own = [...entries].filter(({ call }) => call.ref.projectId === projectId)
         .sort(byAge);
-      const shown = await Promise.all(own.slice(0, limit).map(viewOf));
-      const others = elsewhere.calls.filter((call) => call.projectId === projectId);
-      shown.push(...others.map(({ view }) => view));
-      shown.sort((one, other) => one.startedAt - other.startedAt);
-      const count = own.length + (elsewhere.counts.get(projectId) ?? 0);
-      return { shown: shown.slice(0, limit), count };
+      const models = new Map(elsewhere.ofModels(projectId));
+      for (const { call: { model } } of own) models.set(model, (models.get(model) ?? 0) + 1);
+      return {
+        shown: await Promise.all(own.slice(0, limit).map(viewOf)),
+        here: own.length,
+        elsewhere: elsewhere.ofProject(projectId),
+        models: [...models].sort(([, one], [, other]) => other - one),
+      };
     },
     cutAll(reason) {
       for (const { call } of entries) call.cut(reason);

@@ -86,7 +86,7 @@ Deno.test("fleet: a key's calls at once are counted over all processes", async (
   assert.equal((await ask(two, "bob")).status, 200);
 });
 
-Deno.test("fleet: the live view shows the calls of all processes", async () => {
+Deno.test("fleet: the live view counts the calls of all processes, and shows those of its own", async () => {
   using fleet = await fleetOfTwo();
   const { one, two, beat } = fleet;
   for (const user of ["ada", "bob"]) await one.deposit(user, "5");
@@ -94,9 +94,11 @@ Deno.test("fleet: the live view shows the calls of all processes", async () => {
   await one.clock.advance(2_000);
   const second = await startAnswer(two, "bob");
   await beat();
-  for (const world of [one, two]) {
+  for (const [world, own, other] of [[one, "ada", "bob"], [two, "bob", "ada"]] as const) {
     const live = textOf((await (await signedIn(world)).get("live")).html);
-    assert.match(live, /2 responses are running.*ada.*bob/);
+    assert.match(live, /2 responses are running\. 1 of them in other processes/);
+    assert.match(live, new RegExp(`test-model 2 .*test-model ${own}`));
+    assert.doesNotMatch(live, new RegExp(other));
   }
   for (const { stream } of [first, second]) {
     stream.send("[DONE]");
@@ -251,15 +253,18 @@ async function forgetBeating(fleet: Awaited<ReturnType<typeof fleetOfTwo>>, beat
   return await forgotten;
 }
 
-Deno.test("fleet: the row of a process that died names nobody once a user is erased, at once", async () => {
+Deno.test("fleet: what processes tell of running calls names no user", async () => {
   using fleet = await fleetOfTwo();
   const { one, two, beat } = fleet;
   await one.deposit(ada, "1");
   const { stream, text } = await startAnswer(two, ada);
   await beat();
+  const rows = await one.deps.kv.list({ prefix: processesPrefix, limit: 10 });
+  const told = rows.map(({ value }) => new TextDecoder().decode(value ?? new Uint8Array()));
+  assert.ok(told.some((row) => row.includes(`"counts":{"${one.projectId}":1}`)), "it is told of");
   const processes = async () =>
     (await rowsNaming(one, ada)).filter((row) => row.startsWith('["process"'));
-  assert.equal((await processes()).length, 1);
+  assert.deepEqual(await processes(), []);
   // It dies after the response has ended, and before it told of that.
   stream.send(chunk({}, "stop"));
   stream.send("[DONE]");
@@ -302,7 +307,11 @@ Deno.test("fleet: what a process of another version tells is used as far as it i
   const strange = [
     null,
     "text",
-    { calls: { calls: [["pw_1"], null, 7], counts: "many" }, endpoints: { sub_1: 1 }, more: [{}] },
+    {
+      calls: { calls: [["pw_1"], null, 7], counts: "many", models: [7] },
+      endpoints: { sub_1: 1 },
+      more: [{}],
+    },
     { keys: [1, 2], keys_running: { [keyId]: "2" }, sign_in: { "": null } },
     { keys_running: { [keyId]: 2 } },
   ];
