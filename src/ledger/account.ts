@@ -22,7 +22,7 @@ export interface Hold {
   connectionId: string | null;
   /** The budgets that it counts toward: most often none. */
   budgets: readonly BudgetHold[];
-  /** The process that runs the call; null where 0.9.0 placed it. */
+  /** The process that runs the call; null where 0.9.0 placed it. Version 1.1 may drop it. */
   holder: string | null;
 }
 
@@ -86,6 +86,7 @@ export function walletUserOf({ user, wallet }: AccountRef): string {
   return wallet?.personId ?? user;
 }
 
+/** In 0.9.0, a hold ends with its connection, or before it. Version 1.1 may drop it. */
 type StoredHold = [
   id: string,
   amount: string,

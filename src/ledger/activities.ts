@@ -191,8 +191,7 @@ async function nextWallet(
   for (;;) {
     const limit = connectionsPerRead;
     const rows: Row[] = await listAfter(kv, allConnectionsPrefix, { after, limit });
-    // Old versions also kept a connection row for users without a wallet.
-    const found = rows.find(({ key }) => key[1] !== "" && key[2] === projectId);
+    const found = rows.find(({ key }) => key[2] === projectId);
     if (found) return String(found.key[1]);
     const last = rows.at(-1);
     if (!last || rows.length < limit) return null;

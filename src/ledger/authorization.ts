@@ -18,23 +18,18 @@ export interface Payer {
  * A former payer, and what they were charged on the last day: the daily cap applies if they return.
  */
 export interface FormerPayer extends Payer {
-  /** Absent in rows of old versions. */
-  day?: string;
-  spent?: string;
+  /** The day of the last charge, `YYYY-MM-DD`, and what was charged on it. */
+  day: string;
+  spent: string;
   /** What they were charged on other days; absent where nothing is known. */
   earlier?: readonly EarlierCount[];
 }
 
 /** What a person allows one user of one project to spend from their wallet. */
-export interface Authorization extends Payer {
+export interface Authorization extends FormerPayer {
   status: "active" | "revoked" | "declined";
   /** The most for one day (UTC), as a decimal string. */
   dailyCap: string;
-  /** The day of the last charge, `YYYY-MM-DD`, and what was charged on it. */
-  day: string;
-  spent: string;
-  /** What was charged on other days, which may come back; absent where nothing is known. */
-  earlier?: readonly EarlierCount[];
   /** When the person last decided, in ms. Links created before then have expired. */
   decidedAt: number;
   /** The authorization request that was decided; null when there was none. */
@@ -136,12 +131,12 @@ async function resolveAccount(
 export function chargesOf(
   { day, spent, earlier }: FormerPayer,
 ): Pick<FormerPayer, "day" | "spent" | "earlier"> {
-  return { ...(day === undefined ? {} : { day, spent }), ...(earlier ? { earlier } : {}) };
+  return { day, spent, ...(earlier ? { earlier } : {}) };
 }
 
 /** Returns what a payer was charged on the day of `now`, as a decimal string. */
 export function chargedToday(
-  { day = "", spent = "0", earlier = [] }: FormerPayer,
+  { day, spent, earlier = [] }: FormerPayer,
   now: number,
 ): string {
   const today = periodAt(now, "day", day);
@@ -176,7 +171,7 @@ function spentAfter(
   payer: FormerPayer,
   { amount, now }: { amount: Amount; now: number },
 ): { day: string; spent: string; earlier?: readonly EarlierCount[] } {
-  const { day: last = "", spent = "0", earlier = [] } = payer;
+  const { day: last, spent, earlier = [] } = payer;
   const day = periodAt(now, "day", last);
   const before = fromDecimal(chargedToday(payer, now));
   const after = { day, spent: formatAmount(toAmount(before + amount)) };

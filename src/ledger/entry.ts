@@ -12,7 +12,7 @@ export interface EntryUsage extends StoredTokens {
   source: "provider" | "estimated";
   /** The prices used: decimal strings, per million tokens, per request and per unit. */
   price: Readonly<Record<string, string>>;
-  /** The endpoint that was called; absent for chat completions, and in older entries. */
+  /** The endpoint that was called; absent for chat completions. */
   endpoint?: FormatName;
   /** The model that answered, where it is another than the one requested. */
   servedModel?: string;
@@ -61,10 +61,7 @@ export interface Entry {
   /** In milliseconds since 1970. */
   createdAt: number;
   idempotencyKey: string | null;
-  /**
-   * Who chose the key, where it is this service or the key looks like one of its own. Absent in
-   * entries of older versions.
-   */
+  /** Which part of this service chose the key. `caller`, in some entries of 0.9.0, is as absent. */
   keyIssuer?: KeyIssuer | "caller";
   metadata: JsonObject | null;
   usage: EntryUsage | null;

@@ -96,12 +96,8 @@ async function renameEntry(
   const { user, pseudonym } = erasure;
   const { idempotencyKey: key, kind, keyIssuer } = entry;
   const isKeyed = key !== null && entryKinds[kind].hasKeyRecord;
-  // A key of this service may prevent a payment from being recorded twice, and names no user. Older
-  // versions did not mark theirs.
-  const isOurs = keyIssuer === undefined
-    ? key?.startsWith("stripe:") ?? false
-    : isOwnKey(keyIssuer);
-  const named = !isOurs && key !== null && keyNamesUser(key, user);
+  // A key of this service may prevent a payment from being recorded twice, and names no user.
+  const named = !isOwnKey(keyIssuer) && key !== null && keyNamesUser(key, user);
   // By the entry's id: entry numbers restart in each wallet that paid for the user.
   const kept = isKeyed ? (named ? `${pseudonym}-${entry.id}` : key) : null;
   const renamed: Entry = {

@@ -26,16 +26,16 @@ export interface PeriodSpend {
 /** What one response or charge adds. */
 export type PeriodUsage = Pick<PeriodSpend, "requests" | "tokens" | "spent">;
 
-/** As it is stored with the user's account: amounts in 1e-9 units. Old rows have no day or hour. */
+/** As it is stored with the user's account: amounts in 1e-9 units. */
 export type StoredPeriodSpend = [
   month: string,
   requests: number,
   tokens: number,
   spent: string,
-  day?: string,
-  daySpent?: string,
-  hour?: number,
-  hourSpent?: string,
+  day: string,
+  daySpent: string,
+  hour: number,
+  hourSpent: string,
   earlierMonths?: readonly EarlierCount[],
   earlierDays?: readonly EarlierCount[],
 ];
@@ -126,8 +126,8 @@ export function encodePeriodSpend(use: PeriodSpend): StoredPeriodSpend {
 /** Decodes what `encodePeriodSpend` wrote; null where nothing was counted yet. */
 export function decodePeriodSpend(stored: StoredPeriodSpend | undefined): PeriodSpend | null {
   if (!stored) return null;
-  const [month, requests, tokens, spent, day = "", daySpent = "0", ...rest] = stored;
-  const [hour = -1, hourSpent = "0", earlierMonths = none, earlierDays = none] = rest;
+  const [month, requests, tokens, spent, day, daySpent, ...rest] = stored;
+  const [hour, hourSpent, earlierMonths = none, earlierDays = none] = rest;
   return {
     month,
     requests,

@@ -27,7 +27,7 @@ import {
   type IdempotencyRecord,
   readEntry,
 } from "./store.ts";
-import { findFormerEntry, issuerOfKey, keyOperation } from "./key_issuer.ts";
+import { keyOperation } from "./key_issuer.ts";
 import { type BalanceView, viewBalance } from "./api/view.ts";
 import { createHash } from "node:crypto";
 import { utf8Length } from "../base/utf8.ts";
@@ -73,10 +73,6 @@ export function createMoneyRecorder(
     request: MoneyRequest | RefundRequest,
     op: MoneyOp,
   ) {
-    if (request.issuer !== undefined && !request.skipOlderKey) {
-      const entry = await findFormerEntry(kv, operationName, request);
-      if (entry) return { kind: "replayed" as const, entry };
-    }
     const outcome = await queue.run(request.ref, idempotent(operationName, request, op));
     return "kind" in outcome ? outcome : await replayEntry(kv, outcome, request.ref.projectId);
   }
@@ -277,7 +273,6 @@ export function idempotent(
   const budgets = "budgets" in request ? request.budgets ?? [] : [];
   const operation = keyOperation(name, issuer);
   const record = key === null ? null : idempotencyKey(ref.projectId, operation, key);
-  const keyIssuer = issuerOfKey(key, issuer);
   const fingerprint = key === null ? "" : fingerprintOf({ user: ref.user, metadata, ...op.fields });
   return {
     reads: op.reads,
@@ -292,7 +287,7 @@ export function idempotent(
         requireSameFingerprint(known, fingerprint);
         return { value: known };
       }
-      const details = { idempotencyKey: key, metadata, ...(keyIssuer ? { keyIssuer } : {}) };
+      const details = { idempotencyKey: key, metadata, ...(issuer && { keyIssuer: issuer }) };
       const result = op.apply(tx, details);
       if (record && result.value.kind === "recorded") {
         const activityId = result.value.entry.id;
@@ -354,8 +349,6 @@ export interface MoneyRequest {
   key: string | null;
   /** Set where this service chose the key: it is stored where no caller's key can be. */
   issuer?: KeyIssuer;
-  /** Ignores an own key of an older version: the caller notices by other means what it recorded. */
-  skipOlderKey?: boolean;
   origin: EntryOrigin;
   /** Rows to write with the entry. */
   alongside?: (tx: AccountTx, entry: Entry) => void;

@@ -154,8 +154,6 @@ async function recordPayment(
     metadata: { source: "stripe", checkoutSessionId: id },
     key: `stripe:${id}`,
     issuer: "stripe",
-    // The row of the payment tells it, and unlike that key, no caller can have written it.
-    skipOlderKey: paymentKey !== null,
     paidExternally: true,
     origin: { trigger: stripeTrigger, source: "stripe", extraEvents: completed },
     reads: [pending, ...(ref.wallet ? [own] : []), ...(paymentKey ? [paymentKey] : [])],
@@ -168,7 +166,7 @@ async function recordPayment(
       tx.remove(unbookedPaymentKey(merchant.id, id));
       removePending(tx, pending);
       if (paymentKey === null) return;
-      // An older version recorded it under another key.
+      // A payment counts once, whatever session names it.
       if (tx.row(paymentKey)) throw idempotencyKeyReused();
       const { currency } = project;
       const payment: Payment = { activityId: entry.id, ref, currency, since: emptyPaymentTotals };

@@ -8,16 +8,16 @@ export interface Payment {
   activityId: string;
   ref: AccountRef;
   currency: string;
-  /** What Stripe has reported since, in any order; absent in rows of older versions. */
-  since?: PaymentTotals;
+  /** What Stripe has reported since, in any order. */
+  since: PaymentTotals;
 }
 
 /** What Stripe has reported about a payment, and how much of that is recorded in the ledger. */
 export interface PaymentTotals {
   /** By event: what was refunded, in Stripe's units. */
   refunded: Record<string, number>;
-  /** By refund: what came back because the refund failed; absent in rows of old versions. */
-  failed?: Record<string, number>;
+  /** By refund: what came back because the refund failed. */
+  failed: Record<string, number>;
   /** By dispute: what was withdrawn, in Stripe's units. */
   withdrawn: Record<string, number>;
   /** The disputes whose money was reinstated. */
@@ -25,8 +25,6 @@ export interface PaymentTotals {
   /** What the ledger took back, less what it reinstated; including what was short. */
   taken: string;
   booked: string;
-  /** What an old version recorded, which kept no totals; absent where none had. */
-  before?: string;
 }
 
 /** The totals of a payment about which nothing has been reported yet. */
@@ -40,11 +38,8 @@ export const emptyPaymentTotals: PaymentTotals = {
 };
 
 /** Adds a reported change to the totals; null where it is already included. */
-export function applyChange(
-  { since = emptyPaymentTotals }: Payment,
-  change: PaymentChange,
-): PaymentTotals | null {
-  const { refunded, failed = {}, withdrawn, reinstated } = since;
+export function applyChange({ since }: Payment, change: PaymentChange): PaymentTotals | null {
+  const { refunded, failed, withdrawn, reinstated } = since;
   if (change.kind === "reinstatement") {
     const { disputeId } = change;
     if (reinstated.includes(disputeId)) return null;
@@ -65,10 +60,7 @@ export function applyChange(
 }
 
 /** Whether anything was ever taken back for this refund or dispute. */
-export function wasDebited(
-  { since = emptyPaymentTotals }: Payment,
-  change: PaymentChange,
-): boolean {
+export function wasDebited({ since }: Payment, change: PaymentChange): boolean {
   switch (change.kind) {
     case "reversal":
       return true;
@@ -93,13 +85,10 @@ export interface Outstanding {
 export function outstanding(since: PaymentTotals, whole: Amount, currency: string): Outstanding {
   const due = returnedAmount(since, whole, currency);
   const [taken, booked] = [fromDecimal(since.taken), fromDecimal(since.booked)];
-  const before = fromDecimal(since.before ?? "0");
-  const all = toAmount(booked + before);
-  // What an old version took for a dispute that is still open is not due a second time.
-  const give = excess(taken, excess(due, least(before, disputed(since, currency))));
+  const give = excess(taken, due);
   const short = toAmount(booked - taken);
-  const recovered = least(short, excess(toAmount(all - give), due));
-  return { take: excess(due, all), give, recovered };
+  const recovered = least(short, excess(toAmount(booked - give), due));
+  return { take: excess(due, booked), give, recovered };
 }
 
 function excess(amount: Amount, over: Amount): Amount {
@@ -107,12 +96,8 @@ function excess(amount: Amount, over: Amount): Amount {
 }
 
 /** Returns how much of the payment is back with the payer, or with their bank. */
-export function returnedAmount(
-  since: PaymentTotals,
-  whole: Amount,
-  currency: string,
-): Amount {
-  const { refunded, failed = {} } = since;
+function returnedAmount(since: PaymentTotals, whole: Amount, currency: string): Amount {
+  const { refunded, failed } = since;
   // The failure of a refund may be reported before the refund.
   const paidBack = Math.max(0, sumOf(Object.values(refunded)) - sumOf(Object.values(failed)));
   const back = fromStripeUnits(paidBack, currency) + disputed(since, currency);

@@ -1,6 +1,6 @@
 import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
 import { absoluteAmount, type Entry } from "../ledger/entry.ts";
@@ -20,7 +20,6 @@ import {
   outstanding,
   type Payment,
   type PaymentTotals,
-  returnedAmount,
   wasDebited,
 } from "./payment.ts";
 import type { PaymentDeps } from "./merchant.ts";
@@ -130,12 +129,11 @@ async function recordChange(
   const { ref, activityId, currency } = payment;
   requireSameCurrency(services, { row, payment, change });
   const done = change.kind === "reversal" ? "debited" : "credited";
-  const updated = applyChange(payment, change);
-  if (updated === null) return wasDebited(payment, change) ? done : "ignored";
+  const since = applyChange(payment, change);
+  if (since === null) return wasDebited(payment, change) ? done : "ignored";
   const original = await services.recorder.findEntry(ref, activityId);
   if (!original) return "ignored";
   const whole = fromDecimal(absoluteAmount(original));
-  const since = await withLegacyTotals(services, { payment, original, since: updated, change });
   const { take, give, recovered } = outstanding(since, whole, currency);
   const settling = reversalRequest({ row, payment, original, since, change });
   if (take > 0n && await recordRefund(services, settling(take))) return done;
@@ -168,21 +166,6 @@ function requireSameCurrency(
   const money = { units, currency, requested: { currency: payment.currency } };
   log("error", "refund_not_booked", { ...about, ...money, reason: "other_refund_currency" });
   throw new OtherCurrency();
-}
-
-/**
- * Old versions recorded disputes without totals: what was refunded by then may have been for this
- * one, and is not taken again for it.
- */
-async function withLegacyTotals(
-  { recorder }: Services,
-  { payment, original, since, change }: Omit<ReversalContext, "row">,
-): Promise<PaymentTotals> {
-  if (payment.since || change.kind !== "reversal" || change.disputeId === undefined) return since;
-  const whole = fromDecimal(absoluteAmount(original));
-  const refunded = toAmount(whole - await recorder.refundableAmount(payment.ref, original));
-  const due = returnedAmount(since, whole, payment.currency);
-  return { ...since, before: formatAmount(least(due, refunded)) };
 }
 
 interface ReversalContext {

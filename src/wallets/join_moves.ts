@@ -137,6 +137,6 @@ async function moveAuthorization(
  */
 function paidBy(last: Authorization, into: string): Authorization {
   const own = last.former?.find(({ personId }) => personId === into);
-  const { connectionId, day = "", spent = "0" } = own ?? last;
+  const { connectionId, day, spent } = own ?? last;
   return { ...last, personId: into, connectionId, day, spent, former: formerPayers(last, into) };
 }

@@ -95,12 +95,6 @@ Deno.test("spend limits: a period started by one clock continues by a slower one
   assert.deepEqual(spentIn(behind, counted(ahead, behind, "1")), ["1", "1"]);
 });
 
-Deno.test("spend limits: of an older version's counters, the month counts and the day does not", () => {
-  const use = decodePeriodSpend(["2026-01", 7, 8, "5000000000"]);
-  assert.deepEqual(spentIn("2026-01-30", use), ["0", "5"]);
-  assert.deepEqual(spentIn("2026-01-30", counted(use, "2026-01-30", "1")), ["1", "6"]);
-});
-
 Deno.test("spend limits: a response longer than requested takes no more than the limit", async () => {
   using world = await createWorld({ project: { limits: { user: { spendPerDay: "0.001" } } } });
   await world.deposit("ada", "10");

@@ -1,12 +1,9 @@
 import assert from "node:assert/strict";
-import { fromBytes, toBytes } from "../../src/base/json.ts";
-import type { Entry } from "../../src/ledger/entry.ts";
-import { entriesPrefix, idempotencyPrefix } from "../../src/store/keys.ts";
-import type { Key } from "../../src/store/kv.ts";
+import { idempotencyPrefix } from "../../src/store/keys.ts";
 import { forgetWholly } from "../support/forget.ts";
-import { put, remove, verify } from "../support/verify.ts";
+import { verify } from "../support/verify.ts";
 import { pay, tellServer } from "../support/wallets.ts";
-import { type Body, createWorld, type World } from "../support/world.ts";
+import { type Body, createWorld } from "../support/world.ts";
 
 const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
 
@@ -24,21 +21,6 @@ async function paidWorld() {
   const change = (id: string, type: string, object: Body) =>
     tell({ id, type, data: { object: { payment_intent: session.payment_intent, ...object } } });
   return { world, session, event, tell, change };
-}
-
-/** Rewrites the database as older versions wrote it: their own keys were among callers' keys. */
-async function asOlderVersion(world: World) {
-  const list = (prefix: Key) => world.deps.kv.list({ prefix, limit: 1000 });
-  for (const { key, value } of await list(idempotencyPrefix)) {
-    const [room = "", projectId = "", operation = "", name = ""] = key.map(String);
-    if (!operation.includes(" ") || !value) continue;
-    await remove(world, key);
-    await put(world, [room, projectId, operation.split(" ")[1] ?? "", name], value);
-  }
-  for (const { key, value } of await list(entriesPrefix)) {
-    const { keyIssuer: _, ...entry } = fromBytes<Entry>(value ?? assert.fail());
-    await put(world, key, toBytes(entry));
-  }
 }
 
 const refunded = { amount_refunded: 300 };
@@ -72,54 +54,6 @@ Deno.test("own keys: deposits and refunds by API under Stripe's names do not hid
   assert.equal((await world.balance("ada")).balance, "7.000000001");
   await world.clock.advance(61_000);
   assert.deepEqual((await verify(world)).faults, []);
-});
-
-Deno.test("own keys: what an older version recorded under its keys is not recorded again", async () => {
-  const { world, session, event, tell, change } = await paidWorld();
-  using _ = world;
-  const later = { ...session, id: "cs_none", payment_intent: null, payment_status: "paid" };
-  const tellAll = async () => [
-    await tell(),
-    await tell({ ...event, id: "evt_none", data: { object: later } }),
-    await change("evt_back", "charge.refunded", refunded),
-    await change("evt_lost", "charge.dispute.created", { ...dispute, amount: 200 }),
-    await change("evt_won", "charge.dispute.closed", { ...dispute, status: "won" }),
-  ];
-  const outcomes = await tellAll();
-  const before = await world.activities("ada");
-  await asOlderVersion(world);
-  await world.clock.advance(61_000);
-  assert.deepEqual((await verify(world)).faults, []);
-  assert.deepEqual(await tellAll(), outcomes);
-  assert.deepEqual(await world.activities("ada"), before);
-});
-
-Deno.test("own keys: an old payment without totals counts each of its old refunds once", async () => {
-  const { world, tell, change } = await paidWorld();
-  using _ = world;
-  await tell();
-  await change("evt_back", "charge.refunded", refunded);
-  const rows = await world.deps.kv.list({ prefix: ["stripe_payment"], limit: 10 });
-  for (const { key, value } of rows) {
-    const { since: _, ...payment } = fromBytes<Body>(value ?? assert.fail());
-    await put(world, key, toBytes(payment));
-  }
-  await asOlderVersion(world);
-  assert.equal(await change("evt_back", "charge.refunded", refunded), "debited");
-  assert.equal((await world.balance("ada")).balance, "7");
-});
-
-Deno.test("own keys: a deposit by API, made before the upgrade, does not hide the real payment", async () => {
-  const { world, session, tell } = await paidWorld();
-  using _ = world;
-  const metadata = { source: "stripe", checkoutSessionId: session.id };
-  await world.json("/v1/user/balance/deposit", {
-    body: { user: "ada", amount: "0.000000001", metadata },
-    headers: { "idempotency-key": `stripe:${session.id}` },
-  });
-  await asOlderVersion(world);
-  assert.equal(await tell(), "booked");
-  assert.equal((await world.balance("ada")).balance, "10.000000001");
 });
 
 Deno.test("own keys: a key of a caller that names an erased user is removed, whatever it looks like", async () => {

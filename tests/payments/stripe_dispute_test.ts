@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { fromBytes, toBytes } from "../../src/base/json.ts";
-import type { Payment } from "../../src/payments/payment.ts";
-import { allStripeReversalsPrefix, stripePaymentKey } from "../../src/store/keys.ts";
+import { allStripeReversalsPrefix } from "../../src/store/keys.ts";
 import { readSummary } from "../../src/summaries/summary.ts";
 import { forgetWholly, rowsNaming } from "../support/forget.ts";
 import type { Session } from "../support/stripe.ts";
-import { keysUnder, put, verify } from "../support/verify.ts";
+import { keysUnder, verify } from "../support/verify.ts";
 import { allow, charge, Device, pay, sharedWorld, tellServer } from "../support/wallets.ts";
 import { createWorld, type World } from "../support/world.ts";
 
@@ -50,14 +48,6 @@ async function tellAll(world: World, events: ReturnType<typeof eventOf>[]): Prom
   const outcomes: unknown[] = [];
   for (const event of events) outcomes.push((await tellServer(world, event)).body.outcome);
   return outcomes;
-}
-
-/** Leaves of a payment what an old version stored, which did not record the amounts it wrote. */
-async function makeOld(world: World, session: Session): Promise<void> {
-  const key = stripePaymentKey("instance", session.payment_intent);
-  const { value } = await world.deps.kv.get(key);
-  const { activityId, ref, currency } = fromBytes<Payment>(value ?? assert.fail());
-  await put(world, key, toBytes({ activityId, ref, currency }));
 }
 
 const balanceOf = async (world: World) => (await world.balance("ada")).balance;
@@ -261,73 +251,6 @@ Deno.test("stripe: a pending or successful refund reinstates nothing; one after 
   const lost = eventOf(session, "refund.failed", { id: 5 });
   assert.equal((await tellServer(world, lost)).status, 400, "a shape that nobody knows");
   await requireSound(world);
-});
-
-Deno.test("stripe: what an old version took for a dispute is not taken again", async () => {
-  using world = await walletWorld();
-  const { session } = await pay(world);
-  const { created, withdrawn } = disputeOf(session);
-  const partOf = (event: typeof created) => ({
-    ...event,
-    data: { object: { ...event.data.object, amount: 400 } },
-  });
-  const part = partOf(created);
-  await tellAll(world, [part]);
-  await makeOld(world, session);
-  const again = await tellAll(world, [partOf(withdrawn), part, refundOf(session, 100)]);
-  assert.deepEqual(again, ["ignored", "debited", "debited"]);
-  assert.equal(await balanceOf(world), "5");
-});
-
-Deno.test("stripe: a failed refund is reinstated beside a dispute that an old version took for", async () => {
-  using world = await walletWorld();
-  const { session } = await pay(world);
-  await tellAll(world, [refundOf(session, 500)]);
-  await makeOld(world, session);
-  const disputed = { id: "dp_1", object: "dispute", amount: 500, status: "lost" };
-  const refund = { id: "re_1", object: "refund", amount: 500, status: "failed" };
-  const balances: unknown[] = [];
-  for (
-    const event of [
-      eventOf(session, "charge.dispute.funds_withdrawn", disputed),
-      { ...refundOf(session, 500), id: "evt_refund" },
-      eventOf(session, "refund.failed", refund),
-    ]
-  ) {
-    await tellAll(world, [event, event]);
-    balances.push(await balanceOf(world));
-  }
-  assert.deepEqual(balances, ["5", "0", "5"]);
-});
-
-Deno.test("stripe: a refund of a payment recorded by an old version is taken back", async () => {
-  using world = await walletWorld();
-  const { session } = await pay(world);
-  await tellAll(world, [refundOf(session, 400)]);
-  await makeOld(world, session);
-  assert.deepEqual(await tellAll(world, [refundOf(session, 300)]), ["debited"]);
-  assert.equal(await balanceOf(world), "3");
-});
-
-Deno.test("stripe: what an old version took is not reinstated from later refunds", async () => {
-  using world = await walletWorld();
-  const { session } = await pay(world);
-  await tellAll(world, [refundOf(session, 400)]);
-  await makeOld(world, session);
-  const tell = (type: string, status: string) =>
-    eventOf(session, `charge.dispute.${type}`, { id: "dp_1", amount: 100, status });
-  const balances: unknown[] = [];
-  for (
-    const event of [
-      tell("funds_withdrawn", "needs_response"),
-      refundOf(session, 300),
-      tell("closed", "won"),
-    ]
-  ) {
-    await tellAll(world, [event]);
-    balances.push(await balanceOf(world));
-  }
-  assert.deepEqual(balances, ["6", "3", "3"]);
 });
 
 Deno.test("stripe: an erased user's reinstatement is recorded under the pseudonym", async () => {

@@ -115,13 +115,12 @@ Deno.test("wallet: a person without a wallet who declines is not stored", async 
 });
 
 Deno.test("wallet: of former payers, the last 20 are kept, each of them once", () => {
-  const payer = (n: number) => ({ personId: `per_${n}`, connectionId: `con_${n}` });
+  const charged = { day: "", spent: "0" };
+  const payer = (n: number) => ({ personId: `per_${n}`, connectionId: `con_${n}`, ...charged });
   const last: Authorization = {
     ...payer(0),
     status: "active",
     dailyCap: "1",
-    day: "",
-    spent: "0",
     decidedAt: 0,
     requestId: null,
     former: [{ ...payer(-1), personId: "" }, ...Array.from({ length: 25 }, (_, n) => payer(n + 1))],
