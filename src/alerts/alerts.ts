@@ -1,14 +1,13 @@
 import { BoundedMap } from "../base/bounded_map.ts";
 import { ApiError, badRequest, errorFields } from "../base/errors.ts";
 import { timeOfId } from "../base/ids.ts";
-import { fromBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { readForgetJob } from "../ledger/forget_account.ts";
 import { type AuditActor, recordDeed } from "../projects/audit.ts";
 import { confirmedEmails } from "../projects/alert_emails.ts";
-import { noAlerts } from "../projects/alerts_schema.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { Project } from "../projects/schema.ts";
+import { decodeProject } from "../projects/project_row.ts";
 import { attemptsToWrite } from "../store/backoff.ts";
 import { alertsKey, movedKey, projectsPrefix } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
@@ -74,7 +73,7 @@ export function createAlerts(services: AlertServices): Alerts {
       roundAt = clock.elapsed();
     }
     const rows = await rounds.next();
-    return rows.flatMap(({ value }) => value ? [fromBytes<Project>(value)] : []);
+    return rows.flatMap(({ value }) => value ? [decodeProject(value)] : []);
   }
 
   /** Checks a project's conditions. Returns its alerts. */
@@ -150,7 +149,7 @@ export function createAlerts(services: AlertServices): Alerts {
       const projects = await nextProjects();
       const rows = await kv.getMany(projects.map(({ id }) => alertsKey(id)));
       for (const [at, project] of projects.entries()) {
-        const settings = project.alerts ?? noAlerts;
+        const settings = project.alerts;
         if (project.status === "active") asking.push(project);
         const isIdle = !rows[at]?.value && !alertRules.some((rule) => isWatched(settings, rule));
         if (isIdle || project.status === "archived") continue;
@@ -171,7 +170,7 @@ export function createAlerts(services: AlertServices): Alerts {
     async sendSample(project, by) {
       const { sendMail, config: { baseUrl } } = deps;
       const to = confirmedEmails(project);
-      if ((project.alerts ?? noAlerts).emails.length === 0) {
+      if (project.alerts.emails.length === 0) {
         throw badRequest("alerts.emails", "The project's alerts name no e-mail address.");
       }
       if (!sendMail) throw mailNotConfigured();

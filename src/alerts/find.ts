@@ -5,7 +5,7 @@ import { isPseudonym } from "../ledger/pseudonym.ts";
 import { readUserStats } from "../ledger/user_stats.ts";
 import { merchantIdOf, unbookedOfProject } from "../payments/unbooked.ts";
 import { isSecretWrong, readUnverified } from "../payments/unverified.ts";
-import { type AlertSettings, noAlerts } from "../projects/alerts_schema.ts";
+import type { AlertSettings } from "../projects/alerts_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { readSummary } from "../summaries/summary.ts";
 import type { Subscriptions } from "../webhooks/subscriptions/subscriptions.ts";
@@ -38,7 +38,7 @@ export async function findConditions(
   services: FindServices,
   project: Project,
 ): Promise<Finding[]> {
-  const settings = project.alerts ?? noAlerts;
+  const settings = project.alerts;
   const watched = alertRules.filter((rule) => isWatched(settings, rule));
   const found = await Promise.all(
     watched.map((rule) => finders[rule](services, project, settings)),

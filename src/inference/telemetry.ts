@@ -7,7 +7,7 @@ import { activityIdOfRequest } from "../ledger/entry.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { Caller } from "../projects/auth.ts";
 import type { RequestRecord } from "../requests/record.ts";
-import { requestDaysOf, type RequestLog } from "../requests/request_log.ts";
+import type { RequestLog } from "../requests/request_log.ts";
 import type { RefusedModels } from "../summaries/refused_models.ts";
 import { countCallHourly, countKeyHourly } from "../summaries/hourly_counters.ts";
 import type { CallEnding } from "./finish/events.ts";
@@ -167,7 +167,7 @@ export class CallTelemetry {
     const { currency } = project;
     const { cost } = use;
     showCall?.({ ...result, endpoint: this.#endpoint, user, model, latencyMs, cost, currency });
-    if (requestDaysOf(project) === 0) return;
+    if (project.requestLogDays === 0) return;
     this.#requestLog.add(project.id, {
       id: this.#id,
       ...about,

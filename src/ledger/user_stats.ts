@@ -3,6 +3,7 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Project } from "../projects/schema.ts";
+import { decodeProject } from "../projects/project_row.ts";
 import {
   movedKey,
   ownAccountsPrefix,
@@ -215,7 +216,7 @@ export function createUserStatsSweep(
     const after: Key | null = place ? [...place.key] : null;
     const [row] = await listAfter(kv, projectsPrefix, { after, limit: 1 });
     if (!row?.value) return false;
-    const project = fromBytes<Project>(row.value);
+    const project = decodeProject(row.value);
     const { version: moved } = await kv.get(movedKey(project.id));
     place = { project, key: row.key, after: null, moved };
     collector = createCollector(project, clock.now());

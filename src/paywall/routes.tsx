@@ -20,7 +20,6 @@ import type { Project } from "../projects/schema.ts";
 import { isFromThisMachine } from "../projects/this_machine.ts";
 import { startCheckout } from "../payments/checkout.ts";
 import { listPending } from "../payments/pending.ts";
-import { noBrand } from "../projects/brand_schema.ts";
 import { TopUpPage, type TopUpView } from "./top_up_page.tsx";
 import { fillTemplate, type Links } from "./links.ts";
 import { type CheckoutKind, checkoutKindOf, type PaymentDeps } from "../payments/merchant.ts";
@@ -91,7 +90,7 @@ async function topUpPage(services: PaywallDeps, { ref, project, request, request
   const { currency, topUp: { checkoutUrl } } = project;
   const now = deps.clock.now();
   const reader = readerOf(request);
-  const brand = brandOf(project.name, project.brand ?? noBrand);
+  const brand = brandOf(project.name, project.brand);
   const seen = !ref.wallet || ref.wallet.personId === await deviceCookies.personOf(request);
   const { balance } = await readBalance(deps, ref);
   const page = { limit: activitiesShown, cursor: undefined };

@@ -136,7 +136,7 @@ export function createProjectAdmin(
         ? project.upstream
         : await seal.upstream(upstream, project.upstream),
       upstreams: upstreams === undefined
-        ? project.upstreams ?? {}
+        ? project.upstreams
         : await seal.upstreams(upstreams, project.upstreams),
       stripe: stripe === undefined ? project.stripe : await seal.stripe(stripe, project.stripe),
     };
@@ -152,7 +152,7 @@ export function createProjectAdmin(
     return { sealed, events };
   }
 
-  /** Amounts of older versions stay until they are changed, or Stripe is to take them. */
+  /** Amounts stay until they are changed, or Stripe is to take them: the server may do so now. */
   function requireChangePayable(before: Project, after: Project): void {
     const isStripe = paysAtStripe(deps.config, after);
     const isSame = JSON.stringify(before.topUp) === JSON.stringify(after.topUp);
@@ -240,7 +240,7 @@ export function createProjectAdmin(
       change(projectId, async ({ project }, write) => {
         const changes = changesOf(project);
         const { sealed, events } = await changeSecrets(project, changes);
-        const { emails = [] } = changes.alerts ?? project.alerts ?? {};
+        const { emails } = changes.alerts ?? project.alerts;
         const unconfirmedEmails = unconfirmedAfter(project, emails);
         const altered = { ...applyChanges(project, changes), ...sealed, unconfirmedEmails };
         const { fields, parts } = describeChanges(project, altered, givenFields(changes));

@@ -4,8 +4,7 @@ type Addressed = Pick<Project, "alerts" | "unconfirmedEmails">;
 
 /**
  * Returns which of a project's new addresses for alerts have yet to be confirmed: those that it did
- * not have before, and those that were not confirmed then. Addresses of projects of version 0.9.0
- * count as confirmed.
+ * not have before, and those that were not confirmed then.
  */
 export function unconfirmedAfter(before: Addressed | null, emails: readonly string[]): string[] {
   const confirmed = new Set(before ? confirmedEmails(before) : []);
@@ -13,7 +12,7 @@ export function unconfirmedAfter(before: Addressed | null, emails: readonly stri
 }
 
 /** Returns a project's addresses for alerts that their owners have confirmed. */
-export function confirmedEmails({ alerts, unconfirmedEmails = [] }: Addressed): string[] {
+export function confirmedEmails({ alerts, unconfirmedEmails }: Addressed): string[] {
   const unconfirmed = new Set(unconfirmedEmails);
-  return (alerts?.emails ?? []).filter((email) => !unconfirmed.has(email));
+  return alerts.emails.filter((email) => !unconfirmed.has(email));
 }

@@ -53,5 +53,5 @@ export const alertsSchema = z.strictObject({
 /** What a project's owner is notified of, as stored. */
 export type AlertSettings = z.output<typeof alertsSchema>;
 
-/** The setting of a project without alerts, such as one of an older version. */
+/** The setting of a project without alerts. */
 export const noAlerts: AlertSettings = alertsSchema.parse({});

@@ -45,7 +45,7 @@ export type AuditRow = z.output<typeof auditRowSchema>;
 /** A page of an audit trail. */
 export const auditSchema = z.object({ actions: z.array(auditRowSchema), nextCursor });
 
-/** Every action that an audit trail records. Rows of older versions may have others. */
+/** Every action that an audit trail records. */
 export const auditActions = [
   "project.created",
   "project.updated",

@@ -33,5 +33,5 @@ export const brandSchema = z.strictObject({
 /** The brand of a project, as stored. */
 export type ProjectBrand = z.output<typeof brandSchema>;
 
-/** The brand of a project that has none, such as one of an older version. */
+/** The brand of a project that has none. */
 export const noBrand: ProjectBrand = brandSchema.parse({});

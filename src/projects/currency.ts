@@ -77,8 +77,8 @@ export function usualTopUp(currency: string): TopUpRange {
 }
 
 /**
- * Returns what of a project's amounts can be paid. Settings of older versions may contain others;
- * where none is left, the usual ones are offered.
+ * Returns what of a project's amounts can be paid. Others may be left from a time without Stripe;
+ * where no amount is left, the usual ones are offered.
  */
 export function payableTopUp(range: TopUpRange, currency: string, isStripe: boolean): TopUpRange {
   const { step, minimum } = payableIn(currency, isStripe);

@@ -9,7 +9,6 @@ import {
 import { utf8Length } from "../base/utf8.ts";
 import type { Project } from "./schema.ts";
 import { secretNames } from "./stored_secret.ts";
-import { withAllSettings } from "./view.ts";
 
 /** A change of one value; null is none. */
 type Move = { from: Json; to: Json };
@@ -96,7 +95,7 @@ function membersOf(value: Json): JsonObject {
 }
 
 function jsonOf(project: Project): JsonObject {
-  return fromBytes<JsonObject>(toBytes(withAllSettings(project)));
+  return fromBytes<JsonObject>(toBytes(project));
 }
 
 /** The value of a field, or of a field below `pricing`; null where it is not set. */

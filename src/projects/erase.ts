@@ -3,7 +3,8 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { commitUnlessMoved, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
 import { apiKeysPrefix, auditPrefix, projectKey } from "../store/keys.ts";
-import type { ApiKey, Project } from "./schema.ts";
+import type { ApiKey } from "./schema.ts";
+import { decodeProject } from "./project_row.ts";
 import { listApiKeys } from "./store.ts";
 import type { AuditRow } from "./audit.ts";
 import { ownLimitsOf, userLimitNames } from "./user_limits.ts";
@@ -124,7 +125,7 @@ export function createOwnLimitsEraser({ kv, committer }: Pick<Deps, "kv" | "comm
     async page({ projectId, user }, _place, budget) {
       budget.spend(1);
       const row = await kv.get(projectKey(projectId));
-      const project = row.value && fromBytes<Project>(row.value);
+      const project = row.value && decodeProject(row.value);
       if (!project || ownLimitsOf(project, user) === null) return { erased: 0, next: null };
       const { [user]: _, ...users } = project.limits.users ?? {};
       const value = toBytes({ ...project, limits: { ...project.limits, users } });

@@ -42,9 +42,7 @@ function budgetReached(budget: string, { spent, held }: BudgetUse): ApiError {
 
 const rowsPerRead = 500;
 
-/**
- * What a key had spent in version 0.9.0, where each process kept a row. Version 1.1 may drop it.
- */
+/** What a key had spent in 0.9.0, where each process kept a row. Version 1.1 may drop it. */
 async function spentIn0_9_0(kv: Kv, rowsOfKey: Key): Promise<Amount> {
   let spent = 0n;
   for await (const rows of pagesUnder(kv, rowsOfKey, rowsPerRead)) {

@@ -92,6 +92,6 @@ function dropMovedKeys(project: Project, patch: JsonObject, changes: UpdateProje
   drop(project.upstream, patch.upstream, changes.upstream);
   const parts = isObject(patch.upstreams) ? patch.upstreams : {};
   for (const [name, after] of Object.entries(changes.upstreams ?? {})) {
-    drop(ownMember(project.upstreams ?? {}, name), ownMember(parts, name), after);
+    drop(ownMember(project.upstreams, name), ownMember(parts, name), after);
   }
 }

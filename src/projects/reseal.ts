@@ -62,7 +62,7 @@ export function resealed(by: AuditActor, target: string, count: number): AuditAc
 /** Encrypts a project's secrets with the first key of `SECRETS_KEY`. */
 export async function resealProject(
   { deps, admin, secrets }: ResealDeps,
-  { id, upstream, upstreams = {}, stripe }: Project,
+  { id, upstream, upstreams, stripe }: Project,
   by: AuditActor,
 ): Promise<Resealed> {
   const hasKey = [upstream, ...Object.values(upstreams)].some((each) => each?.apiKey);
@@ -72,7 +72,7 @@ export async function resealProject(
   const fresh = <T extends Sealed | null>(sealed: T) => resealOne(secrets, sealed, { place, done });
   await admin.change(id, async ({ project: before }, write) => {
     done.count = 0;
-    const { upstream, upstreams = {}, stripe } = before;
+    const { upstream, upstreams, stripe } = before;
     const named: [string, UpstreamSettings][] = [];
     for (const [name, each] of Object.entries(upstreams)) {
       named.push([name, { ...each, apiKey: await fresh(each.apiKey) }]);

@@ -38,5 +38,5 @@ export const responseCacheSchema = z.strictObject({
 /** The settings of a project's response cache, as stored. */
 export type ResponseCacheSettings = z.output<typeof responseCacheSchema>;
 
-/** The settings of a project that has none, such as one of an older version. */
+/** The settings of a project that has none. */
 export const noResponseCache = responseCacheSchema.parse({});

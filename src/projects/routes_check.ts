@@ -4,7 +4,7 @@ import type { Project } from "./schema.ts";
 
 /** Throws 400 for a route that leads to an upstream which the project does not have. */
 export function requireTargets(
-  { routes = {}, upstreams = {} }: Project,
+  { routes, upstreams }: Project,
   ofInstance: Readonly<Record<string, unknown>>,
 ): void {
   const isKnown = (name: string) =>

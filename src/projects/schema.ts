@@ -6,10 +6,10 @@ import { holdWaitMs, holdWaitTotalMs, userIdCharsMax } from "../base/limits.ts";
 import { isUserId } from "../base/user_id.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
-import { type AlertSettings, alertsSchema } from "./alerts_schema.ts";
-import { brandSchema, type ProjectBrand } from "./brand_schema.ts";
+import { alertsSchema } from "./alerts_schema.ts";
+import { brandSchema } from "./brand_schema.ts";
 import { type StripeKeys, stripeSchema } from "./stripe_schema.ts";
-import { responseCacheSchema, type ResponseCacheSettings } from "./response_cache_schema.ts";
+import { responseCacheSchema } from "./response_cache_schema.ts";
 import {
   type ModelRoute,
   routesSchema,
@@ -335,37 +335,15 @@ export const createKeySchema = z.strictObject(apiKeyFields).refine(
 /** The settings of a new API key, validated. */
 export type CreateKey = z.output<typeof createKeySchema>;
 
-/** A setting that rows of older versions do not have. */
-export type LaterSetting =
-  | "upstreams"
-  | "routes"
-  | "responseCache"
-  | "requestLogDays"
-  | "keepResponses"
-  | "brand"
-  | "alerts";
-
 /** A project: its settings and prices. One row; its version changes with every change below it. */
 export interface Project
-  extends Omit<CreateProject, LaterSetting | "upstream" | "stripe" | "topUp"> {
+  extends Omit<CreateProject, "upstream" | "upstreams" | "routes" | "stripe" | "topUp"> {
   id: string;
   upstream: UpstreamSettings | null;
-  /** Absent in rows of older versions. */
-  upstreams?: Readonly<Record<string, UpstreamSettings>>;
-  /** Absent in rows of older versions. */
-  routes?: Readonly<Record<string, ModelRoute>>;
-  /** Absent in rows of older versions. */
-  responseCache?: ResponseCacheSettings;
-  /** Absent in rows of older versions. */
-  requestLogDays?: number;
-  /** Absent in rows of older versions. */
-  keepResponses?: CreateProject["keepResponses"];
-  /** Absent in rows of older versions. */
-  brand?: ProjectBrand;
-  /** Absent in rows of older versions. */
-  alerts?: AlertSettings;
-  /** Which of the addresses for alerts get none yet; absent in rows of version 0.9.0. */
-  unconfirmedEmails?: readonly string[];
+  upstreams: Readonly<Record<string, UpstreamSettings>>;
+  routes: Readonly<Record<string, ModelRoute>>;
+  /** Which of the addresses for alerts get none yet. */
+  unconfirmedEmails: readonly string[];
   stripe: StripeKeys | null;
   topUp: TopUpSettings;
   status: "active" | "archived";

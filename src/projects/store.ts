@@ -8,7 +8,8 @@ import {
 } from "../store/keys.ts";
 import type { Kv, Row, Write } from "../store/kv.ts";
 import { pagesUnder } from "../store/scan.ts";
-import { type ApiKey, appScopes, noLimits, type Project, type Scope } from "./schema.ts";
+import { decodeProject } from "./project_row.ts";
+import type { ApiKey, Project } from "./schema.ts";
 
 /** A project at one version of its row. */
 export interface ProjectSnapshot {
@@ -34,7 +35,7 @@ const keysPerRead = 500;
 export async function listApiKeys(kv: Kv, projectId: string): Promise<ApiKey[]> {
   const keys: ApiKey[] = [];
   for await (const rows of pagesUnder(kv, apiKeysPrefix(projectId), keysPerRead)) {
-    keys.push(...rows.flatMap(({ value }) => (value ? [toApiKey(value)] : [])));
+    keys.push(...rows.flatMap(({ value }) => (value ? [fromBytes<ApiKey>(value)] : [])));
   }
   return keys;
 }
@@ -46,7 +47,7 @@ export async function readApiKey(
   keyId: string,
 ): Promise<ApiKey | null> {
   const { value } = await kv.get(apiKeyKey(projectId, keyId));
-  return value && toApiKey(value);
+  return value && fromBytes<ApiKey>(value);
 }
 
 /** Finds the key with this hash and its project, or null when either is missing. */
@@ -63,7 +64,7 @@ export async function findByHash(
   ]);
   const snapshot = projectRow && toSnapshot(projectRow);
   if (!keyRow?.value || !snapshot) return null;
-  return { key: toApiKey(keyRow.value), snapshot };
+  return { key: fromBytes<ApiKey>(keyRow.value), snapshot };
 }
 
 /**
@@ -84,35 +85,6 @@ export function putApiKey(write: Write, key: ApiKey, hash: string | null): void 
   write.sets.push({ key: apiKeyHashKey(hash), value: toBytes(pointer) });
 }
 
-/**
- * A key's record. Those of older versions lack what was added later; with all scopes of their time
- * they opened the console, and still do.
- */
-function toApiKey(bytes: Uint8Array): ApiKey {
-  const key = fromBytes<Omit<ApiKey, "expiresAt"> & Partial<ApiKey>>(bytes);
-  if (key.expiresAt !== undefined) return key as ApiKey;
-  const isOwners = appScopes.every((scope) => key.scopes.includes(scope));
-  const ownScopes: Scope[] = isOwners ? [...key.scopes, "owner"] : key.scopes;
-  const added = { expiresAt: null, models: null, budget: null, createdBy: "unknown" };
-  return { ...key, ...added, scopes: ownScopes };
-}
-
-/** Defaults for rows that were written before the setting existed. */
-const addedLater = {
-  limits: noLimits,
-  listeners: [],
-  messages: {},
-  topUp: { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null },
-  stripe: null,
-  trialCredits: "0",
-  lowBalance: null,
-  unknownFields: "pass",
-  userHeader: null,
-};
-
-function toSnapshot(row: Row): ProjectSnapshot | null {
-  if (!row.value || !row.version) return null;
-  const project = { ...addedLater, ...fromBytes<Partial<Project>>(row.value) } as Project;
-  project.pricing.priceFrom ??= "list";
-  return { project, version: row.version };
+function toSnapshot({ value, version }: Row): ProjectSnapshot | null {
+  return value && version ? { project: decodeProject(value), version } : null;
 }

@@ -1,16 +1,7 @@
 import { z } from "zod";
 import { idOf, nextCursor, time } from "../base/fields.ts";
-import { noAlerts } from "./alerts_schema.ts";
-import { noBrand } from "./brand_schema.ts";
-import { noResponseCache } from "./response_cache_schema.ts";
 import { upstreamObject, type UpstreamSettings } from "./upstream_schema.ts";
-import {
-  type ApiKey,
-  apiKeyFields,
-  createProjectSchema,
-  type LaterSetting,
-  type Project,
-} from "./schema.ts";
+import { type ApiKey, apiKeyFields, createProjectSchema, type Project } from "./schema.ts";
 import { shownSecretSchema, showSecret } from "./stored_secret.ts";
 
 const upstreamView = upstreamObject.extend({ apiKey: shownSecretSchema });
@@ -58,7 +49,7 @@ const apiKeySchema = z.object({
   createdAt: time,
   revokedAt: time.nullable(),
   createdBy: z.string().meta({
-    description: "The key that created it; `operator`, or `unknown` for old keys.",
+    description: "The key that created it, or `operator`.",
   }),
 }).meta({ id: "ApiKey" });
 
@@ -75,27 +66,12 @@ export const revokedKeySchema = z.object({
   }),
 });
 
-/** Returns a project with the settings that rows of older versions lack. */
-export function withAllSettings(project: Project): Project & Required<Pick<Project, LaterSetting>> {
-  return {
-    upstreams: {},
-    routes: {},
-    responseCache: noResponseCache,
-    requestLogDays: 30,
-    keepResponses: "on",
-    brand: noBrand,
-    alerts: noAlerts,
-    ...project,
-  };
-}
-
 /**
  * Returns a project as an operator sees it. A change that sends any of its settings back changes
  * nothing.
  */
 export function viewProject(project: Project): ProjectView {
-  const { upstream, upstreams, stripe, ...others } = withAllSettings(project);
-  const { listeners: _, unconfirmedEmails: __, ...rest } = others;
+  const { upstream, upstreams, stripe, listeners: _, unconfirmedEmails: __, ...rest } = project;
   return {
     ...rest,
     stripe: stripe && {

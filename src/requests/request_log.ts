@@ -2,7 +2,7 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import { errorFields } from "../base/errors.ts";
 import { firstIdAt, timeOfId } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
-import type { Project } from "../projects/schema.ts";
+import { decodeProject } from "../projects/project_row.ts";
 import { type Eraser, eraseRows, requestIdAfterErasure } from "../store/erase.ts";
 import { requestsKey, requestsPrefix } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
@@ -174,7 +174,7 @@ export function createRequestRemoval(
   return {
     kind: "requests",
     async removePage(project, now) {
-      const keptMs = requestDaysOf(fromBytes<Project>(project.value)) * dayMs;
+      const keptMs = decodeProject(project.value).requestLogDays * dayMs;
       const prefix = requestsPrefix(String(project.key[1]));
       const end = [...prefix, firstIdAt("rql", now - keptMs)];
       const keys = (await kv.list({ prefix, end, limit: rowsPerPage })).map(({ key }) => key);
@@ -188,11 +188,3 @@ export function createRequestRemoval(
     },
   };
 }
-
-/** How many days a project keeps its requests; 0 for not at all. */
-export function requestDaysOf({ requestLogDays = usualDays }: Pick<Project, "requestLogDays">) {
-  return requestLogDays;
-}
-
-/** The days of a project of an older version. */
-const usualDays = 30;

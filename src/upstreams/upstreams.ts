@@ -117,7 +117,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
 
   /** A project's upstream of this name, else the instance's; `default` is the usual one. */
   async function findNamed(project: Project, name: string, model: string): Promise<Named | null> {
-    const { upstreams = {} } = project;
+    const { upstreams } = project;
     const settings = Object.hasOwn(upstreams, name) ? upstreams[name] : undefined;
     if (settings) return { upstream: await openedAs(project, name, settings), settings };
     const found = ofInstance.get(name);
@@ -127,12 +127,12 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   }
 
   /** The route of a model: the project's, else the instance's where the project has no upstream. */
-  function routeFor({ routes = {}, upstream }: Project, model: string): ModelRoute | null {
+  function routeFor({ routes, upstream }: Project, model: string): ModelRoute | null {
     if (config.dev && model === sandboxModel) return null;
     return routeIn(routes, model) ?? (upstream ? null : routeIn(instance.routes, model));
   }
 
-  function routeNames({ routes = {}, upstream }: Project): readonly string[] {
+  function routeNames({ routes, upstream }: Project): readonly string[] {
     return [...Object.keys(routes), ...(upstream ? [] : Object.keys(instance.routes))];
   }
 

@@ -20,7 +20,6 @@ import { brandOf } from "../pages/brand.ts";
 import { type Reader, readerOf } from "../pages/texts/texts.tsx";
 import { readForm } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
-import { noBrand } from "../projects/brand_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Authorizations, isLinkSuperseded } from "./authorizations.ts";
 import {
@@ -115,7 +114,7 @@ function commonView(
     offersEmail: emails.isOffered,
     base: publicPath(config, ""),
     reader: readerOf(request),
-    brand: brandOf(project.name, project.brand ?? noBrand),
+    brand: brandOf(project.name, project.brand),
     offersPasskeys: !isAddressHost(config.baseUrl),
   };
 }

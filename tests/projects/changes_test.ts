@@ -1,9 +1,6 @@
 import assert from "node:assert/strict";
-import { fromBytes, toBytes } from "../../src/base/json.ts";
-import { projectKey } from "../../src/store/keys.ts";
-import { noLimits, updateProjectSchema } from "../../src/projects/schema.ts";
+import { updateProjectSchema } from "../../src/projects/schema.ts";
 import { createScriptedStore } from "../support/store.ts";
-import { put } from "../support/verify.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
 const change = (world: World, projectId: string, body: Body) =>
@@ -122,23 +119,4 @@ Deno.test("projects: a change is visible on this process's pages at once", async
   await title();
   await change(world, world.projectId, { name: "Renamed" });
   assert.equal(await title(), "Renamed");
-});
-
-Deno.test("projects: a project created by an older version lacks nothing, and works", async () => {
-  using world = await createWorld();
-  const path = `/v1/admin/projects/${world.projectId}`;
-  const read = async () => (await world.json(path, { key: adminKey })).body.project;
-  const before = await read();
-  const key = projectKey(world.projectId);
-  const { value } = await world.deps.kv.get(key);
-  const { limits: _, listeners: __, messages: ___, topUp: ____, ...older } = fromBytes<Body>(
-    value ?? assert.fail(),
-  );
-  const { stripe, trialCredits, lowBalance, ...oldest } = older;
-  assert.deepEqual([stripe, trialCredits, lowBalance], [null, "0", null]);
-  await put(world, key, toBytes(oldest));
-  assert.deepEqual(await read(), { ...before, limits: noLimits });
-  await world.clock.advance(2_000);
-  await world.deposit("ada", "1");
-  assert.equal((await world.balance("ada")).balance, "1");
 });

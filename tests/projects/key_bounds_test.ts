@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
-import { fromBytes, toBytes } from "../../src/base/json.ts";
-import { apiKeyKey } from "../../src/store/keys.ts";
+import {} from "../../src/base/json.ts";
 import { chatBody, chatPath } from "../support/books.ts";
 import { signedIn } from "../support/console.ts";
 import { operate, subscribe, subscriptionsPath } from "../support/webhooks.ts";
-import { put } from "../support/verify.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 
 async function makeKey(world: World, body: Body): Promise<{ apiKey: string; key: Body }> {
@@ -22,22 +20,6 @@ Deno.test("keys: the first key calls models and moves money, and only the owner'
   assert.equal((await ask(world, world.apiKey)).status, 200);
   assert.equal((await ask(world, world.ownerKey)).status, 403);
   assert.ok((await signedIn(world, world.ownerKey)).cookie);
-});
-
-Deno.test("keys: a key of an older version with all of its scopes still opens the console", async () => {
-  using world = await createWorld();
-  const [first] = (await operate(world, "/keys", { method: "GET" })).body.keys;
-  const place = apiKeyKey(world.projectId, first.id);
-  const { value } = await world.deps.kv.get(place);
-  const { expiresAt: _, models: __, budget: ___, createdBy: ____, ...older } = fromBytes<Body>(
-    value ?? assert.fail(),
-  );
-  await put(world, place, toBytes(older));
-  await world.clock.advance(2_000);
-  assert.ok((await signedIn(world, world.apiKey)).cookie);
-  const [shown] = (await operate(world, "/keys", { method: "GET" })).body.keys;
-  assert.deepEqual(shown.scopes, ["chat", "money", "webhooks", "owner"]);
-  assert.equal(shown.createdBy, "unknown");
 });
 
 Deno.test("keys: a key works until it expires, and its console session with it", async () => {

@@ -2,11 +2,9 @@ import assert from "node:assert/strict";
 import { noResponseCache } from "../../src/projects/response_cache_schema.ts";
 import { noAlerts } from "../../src/projects/alerts_schema.ts";
 import { noBrand } from "../../src/projects/brand_schema.ts";
-import { fromBytes, toBytes } from "../../src/base/json.ts";
+import {} from "../../src/base/json.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { noLimits } from "../../src/projects/schema.ts";
-import { projectKey } from "../../src/store/keys.ts";
-import { emptyWrite } from "../../src/store/kv.ts";
 import { createSecrets } from "../../src/store/secrets.ts";
 import { chatStream } from "../support/chat.ts";
 import { chatBody, chatPath, storeAsText, storedRows } from "../support/books.ts";
@@ -378,23 +376,4 @@ Deno.test("projects: an encrypted secret decrypts in its own row, with its own k
   const last = sealed.sealed.at(-3) === "A" ? "B" : "A";
   const forged = { sealed: sealed.sealed.slice(0, -3) + last + sealed.sealed.slice(-2) };
   await assert.rejects(secrets.open(forged, place));
-});
-
-Deno.test("projects: settings that an older version accepted are read, and work", async () => {
-  using world = await createWorld();
-  const row = await world.deps.kv.get(projectKey(world.projectId));
-  const old = { amounts: ["5"], min: "10", max: "2", checkoutUrl: "https://a.test/{usr}" };
-  const topUpUrl = "https://a.test/{usr}";
-  const write = emptyWrite();
-  const project = { ...fromBytes<Body>(row.value ?? assert.fail()), topUpUrl, topUp: old };
-  write.sets.push({ key: row.key, value: toBytes(project) });
-  await world.deps.kv.atomic(write);
-  await world.clock.advance(2_000);
-  const { body } = await admin(world, `/${world.projectId}`);
-  assert.deepEqual([body.project.topUpUrl, body.project.topUp], [topUpUrl, old]);
-  const renaming = { method: "PATCH", body: { name: "New" } };
-  const changed = await admin(world, `/${world.projectId}`, renaming);
-  assert.deepEqual([changed.status, changed.body.project.topUp], [200, old]);
-  const link = await world.json("/v1/user/balance/topup?user=ada");
-  assert.equal(link.body.url, topUpUrl);
 });

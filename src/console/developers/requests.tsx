@@ -5,7 +5,6 @@ import { FormField, FormSelect } from "../../pages/form_parts.tsx";
 import { EmptyState, MoneyCell, Pager, Table, TimeCell } from "../../pages/parts.tsx";
 import { listRequests, type RequestPage } from "../../requests/list.ts";
 import { requestOutcomes, type RequestRecord } from "../../requests/record.ts";
-import { requestDaysOf } from "../../requests/request_log.ts";
 import { requestsAsCsv } from "../../requests/view.ts";
 import { requestFilterSchema } from "../../requests/schema.ts";
 import type { ConsoleDeps } from "../console_deps.ts";
@@ -59,7 +58,7 @@ export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: C
         id,
         name || `…${suffix}`,
       ]));
-      const days = requestDaysOf(project);
+      const days = project.requestLogDays;
       const query = new URLSearchParams(given);
       return page(
         "Requests",

@@ -2,7 +2,7 @@
 import type { Child } from "@hono/hono/jsx";
 import { type Alert, alertPath, type AlertState, ruleTitles } from "../../alerts/alert.ts";
 import { addressesOf } from "../../alerts/view.ts";
-import { type AlertSettings, noAlerts } from "../../projects/alerts_schema.ts";
+import type { AlertSettings } from "../../projects/alerts_schema.ts";
 import type { Project } from "../../projects/schema.ts";
 import {
   FormCheckbox,
@@ -18,7 +18,7 @@ import type { ConsoleGuard, ProjectVisit } from "../guard.tsx";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "../save.ts";
 
 const section = "/alerts";
-const part: SettingsPart = ({ alerts }) => alerts ?? noAlerts;
+const part: SettingsPart = ({ alerts }) => alerts;
 
 const labels = {
   "alerts.emails": "E-mail addresses",
@@ -42,7 +42,7 @@ export function alertPages(guard: ConsoleGuard, services: ConsoleDeps) {
   };
   return {
     show: guard.project((visit) => {
-      const values = valuesOf(visit.project.alerts ?? noAlerts);
+      const values = valuesOf(visit.project.alerts);
       const seen = fingerprintOf(part, visit.project);
       return page(visit, { values: (name) => values[name] ?? "", seen, problem: null });
     }),
@@ -59,7 +59,7 @@ export function alertPages(guard: ConsoleGuard, services: ConsoleDeps) {
     confirm: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
       const email = (await visit.form()).get("email") ?? "";
-      const values = valuesOf(project.alerts ?? noAlerts);
+      const values = valuesOf(project.alerts);
       const seen = fingerprintOf(part, project);
       return await orShowFormAgain(
         async () => {
@@ -71,7 +71,7 @@ export function alertPages(guard: ConsoleGuard, services: ConsoleDeps) {
     }),
     test: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
-      const values = valuesOf(project.alerts ?? noAlerts);
+      const values = valuesOf(project.alerts);
       const seen = fingerprintOf(part, project);
       return await orShowFormAgain(
         async () => {
@@ -145,7 +145,7 @@ function AlertsPage(view: AlertsView) {
   const { visit: { project, here }, state, mails, values } = view;
   const firing = state.alerts.filter(({ resolvedAt }) => resolvedAt === null);
   const resolved = state.alerts.filter(({ resolvedAt }) => resolvedAt !== null);
-  const hasAddress = (project.alerts ?? noAlerts).emails.length > 0;
+  const hasAddress = project.alerts.emails.length > 0;
   return (
     <>
       {firing.length === 0

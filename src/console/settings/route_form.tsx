@@ -30,7 +30,7 @@ export const routeForm: NamedSetting = {
   Fields: RouteFields,
 };
 
-function valuesOf({ routes = {} }: Project, known: string | null): FormValues {
+function valuesOf({ routes }: Project, known: string | null): FormValues {
   const route = known === null ? undefined : routes[known];
   const targets = (route?.targets ?? []).map(({ upstream, model, weight }) =>
     [upstream, model ?? (weight === 1 ? null : "="), weight === 1 ? null : weight]

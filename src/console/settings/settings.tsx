@@ -13,7 +13,6 @@ import {
 } from "../../pages/form_parts.tsx";
 import { Card, DetailList } from "../../pages/parts.tsx";
 import { keepsTurns } from "../../inference/kept/kept_responses.ts";
-import { requestDaysOf } from "../../requests/request_log.ts";
 import type { ConsoleDeps } from "../console_deps.ts";
 import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "../save.ts";
 
@@ -125,10 +124,10 @@ function fieldsOf(project: Project): Record<string, string | null> {
     min: topUp.min,
     max: topUp.max,
     checkoutUrl: topUp.checkoutUrl,
-    logoUrl: project.brand?.logoUrl ?? null,
-    accent: project.brand?.accent ?? null,
-    supportUrl: project.brand?.supportUrl ?? null,
-    requestLogDays: String(requestDaysOf(project)),
+    logoUrl: project.brand.logoUrl,
+    accent: project.brand.accent,
+    supportUrl: project.brand.supportUrl,
+    requestLogDays: String(project.requestLogDays),
     keepResponses: keepsTurns(project) ? "on" : "",
     allowedFields: project.allowedFields.join(" "),
     unknownFields: project.unknownFields === "pass" ? "on" : "",
@@ -159,7 +158,7 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
       supportUrl: submittedText(form, "supportUrl"),
     },
     requestLogDays: integerText(form, "requestLogDays", labels.requestLogDays) ??
-      requestDaysOf(project),
+      project.requestLogDays,
     keepResponses: form.has("keepResponses") ? "on" : "off",
     allowedFields: (submittedText(form, "allowedFields") ?? "").split(/[\s,;]+/).filter(Boolean),
     unknownFields: form.has("unknownFields") ? "pass" : "refuse",

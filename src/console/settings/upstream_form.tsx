@@ -30,7 +30,7 @@ export const upstreamForm: NamedSetting = {
   Fields: UpstreamFields,
 };
 
-function valuesOf({ upstreams = {} }: Project, known: string | null): FormValues {
+function valuesOf({ upstreams }: Project, known: string | null): FormValues {
   const settings = known === null ? undefined : upstreams[known];
   if (!settings) return () => "";
   const { url = "", provider = "", apiVersion = "", models, headers = {}, formats } = settings;
@@ -82,7 +82,7 @@ function headersIn(text: string): Record<string, string> {
 }
 
 function UpstreamFields({ project, known, values }: Parameters<NamedSetting["Fields"]>[0]) {
-  const hasKey = known !== null && project.upstreams?.[known]?.apiKey;
+  const hasKey = known !== null && project.upstreams[known]?.apiKey;
   return (
     <>
       <FormSection

@@ -65,7 +65,7 @@ function linkTo({ session, here }: ProjectVisit, path: string): Link {
 }
 
 function Named({ project, link }: { project: Project; link: Link }) {
-  const upstreams = Object.entries(project.upstreams ?? {});
+  const upstreams = Object.entries(project.upstreams);
   return (
     <>
       <h2>Upstreams</h2>
@@ -97,7 +97,7 @@ function Routes({ project, link }: { project: Project; link: Link }) {
       <Table
         caption="Routes of this project"
         columns={["Model", "Strategy", "Targets"]}
-        rows={Object.entries(project.routes ?? {}).map(([model, route]) => [
+        rows={Object.entries(project.routes).map(([model, route]) => [
           link(model),
           route.strategy,
           <span class="wrap">{targetsText(route)}</span>,
@@ -151,7 +151,7 @@ function State({ of: { upstream, model }, project, health }: {
   project: Project;
   health: readonly TargetView[];
 }) {
-  const settings = ownMember(project.upstreams ?? {}, upstream);
+  const settings = ownMember(project.upstreams, upstream);
   const host = settings && new URL(urlOf(settings)).host;
   const known = health.find((one) =>
     one.upstream === upstream && one.model === model && new URL(one.url).host === host

@@ -82,7 +82,7 @@ export function completeCall(
   found: FoundCall,
 ): InferenceCall | Promise<InferenceCall> {
   const { call, route, turns } = found;
-  const hasCache = call.caller.snapshot.project.responseCache?.enabled ?? false;
+  const hasCache = call.caller.snapshot.project.responseCache.enabled;
   const hasChoice = route !== null && call.targets.length > 1;
   if (turns || call.input.measure || hasChoice || hasCache) return completed(services, found);
   const measuring = measureMedia(call.format, call.input, services.deps.clock);
@@ -102,7 +102,7 @@ async function completed(
   if (route && call.targets.length > 1) {
     Object.assign(call, await inOrder(services, call, { route, targets: call.targets }));
   }
-  const hasCache = call.caller.snapshot.project.responseCache?.enabled;
+  const hasCache = call.caller.snapshot.project.responseCache.enabled;
   return hasCache ? await withCache(services, call) : call;
 }
 

@@ -7,6 +7,7 @@ import type { AccountTx } from "../../ledger/account_tx.ts";
 import type { Deps } from "../../deps.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
 import type { Project } from "../../projects/schema.ts";
+import { decodeProject } from "../../projects/project_row.ts";
 import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
 import { withTokenizerMargin } from "../../pricing/tokenizer.ts";
 import { type Eraser, eraseRows } from "../../store/erase.ts";
@@ -48,7 +49,10 @@ export interface KeptRow {
   items: readonly string[];
   /** Whether we keep the turn, because the upstream keeps nothing. */
   hasTurn?: true;
-  /** Of that turn, and of its conversation with it; absent where version 0.9.0 has stored it. */
+  /**
+   * Of that turn, and of its conversation with it; absent where 0.9.0 has stored it. Version 1.1
+   * may drop it.
+   */
   turn?: { bytes: number; conversation: ConversationSize };
   /** Why that turn is not kept after all. */
   tooLarge?: TooLarge;
@@ -211,7 +215,7 @@ export async function resolveReferences(
 }
 
 /** Whether a project keeps turns for upstreams that keep none. */
-export function keepsTurns({ keepResponses = "on" }: Pick<Project, "keepResponses">): boolean {
+export function keepsTurns({ keepResponses }: Pick<Project, "keepResponses">): boolean {
   return keepResponses === "on";
 }
 
@@ -256,7 +260,7 @@ export function createUnkeptRemoval(
   const unkept = (rows: ExpiringKind, prefixOf: (projectId: string) => Key): ProjectRows => ({
     kind: keptKindOf(rows.prefix[0]),
     async removePage(project, now) {
-      const settings = fromBytes<Project>(project.value);
+      const settings = decodeProject(project.value);
       if (keepsTurns(settings)) return { count: 0, isMore: false, endedAt: now };
       const found = await kv.list({ prefix: prefixOf(settings.id), limit: turnsPerPage });
       const deletes = found.flatMap(({ key, value }) =>

@@ -43,7 +43,7 @@ export function encodeTurn(
 /** Reads a stored turn, with every digit of its numbers; null where no key decrypts it. */
 function decodeTurn(texts: KeptTexts, key: Key, value: Uint8Array): KeptTurn | null {
   const head = keptHead<TurnHead | KeptTurn>(value);
-  // A turn of 0.9.0 has no head of its own.
+  // A turn of 0.9.0 has no head of its own. Version 1.1 may drop it.
   if ("output" in head) return fromBytesExactly<KeptTurn>(value);
   const text = texts.textOf(key, value);
   return text === null ? null : { ...head, ...fromTextExactly<TurnText>(text) };
@@ -113,7 +113,7 @@ export function tooLargeToContinue({ id, kind, param }: KeptReference, what: Too
 export interface TurnsToLoad {
   /** The response that the request continues; null where it continues none. */
   previous: KeptReference | null;
-  /** The conversation up to it; null where version 0.9.0 has stored it. */
+  /** The conversation up to it; null where 0.9.0 has stored it. Version 1.1 may drop it. */
   size: ConversationSize | null;
   /** Items that it refers to, and the response that each is a part of. */
   items: readonly { reference: KeptReference; response: string }[];

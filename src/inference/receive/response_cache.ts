@@ -65,7 +65,7 @@ export async function withCache(
 ): Promise<InferenceCall> {
   const { responseCache: settings, id: projectId } = call.caller.snapshot.project;
   const { format } = call;
-  if (!settings?.enabled || format.kind !== "text" || !isCacheable(call, settings)) return call;
+  if (!settings.enabled || format.kind !== "text" || !isCacheable(call, settings)) return call;
   const { kv, metrics, clock } = services.deps;
   const whose = settings.scope === "user" ? hashOf(call.user) : "all";
   const key = cachedResponseKey(projectId, whose, hashOf(canonicalText(call)));
