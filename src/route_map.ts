@@ -295,7 +295,7 @@ function publicRoutes(
     "/": { GET: home.home },
     "/t/:token": topUp,
     "/a/:token": authorize,
-    // Links of older versions.
+    // Links of a burst: they carry what they are for.
     "/topup/:token": topUp,
     "/authorize/:token": authorize,
     "/alerts/confirm/:token": {

@@ -70,7 +70,7 @@ export function createRemovers(deps: Deps): readonly Remover[] {
   ];
 }
 
-/** How long one sweep looks at rows of an older version. */
+/** How long one sweep looks at rows of 0.9.0. */
 const indexingMs = 1_000;
 
 /**

@@ -24,7 +24,7 @@ export interface Seal {
   bytes: number;
   /** In hex; only its first half where there is a proof. */
   sha256: string;
-  /** The first half of the HMAC, in hex; null in backups of 0.9.0, or without `SECRETS_KEY`. */
+  /** The first half of the HMAC, in hex; null without `SECRETS_KEY`, and in backups of 0.9.0. */
   proof: string | null;
 }
 

@@ -37,7 +37,8 @@ export async function saveSettings(
 ): Promise<Response> {
   const isAsSeen = (current: Project) => form.get("seen") === fingerprintOf(part, current);
   const wanted = (current: Project) => {
-    // Unchanged values are not validated: older versions may have accepted what is invalid now.
+    // Unchanged values are not validated: 0.9.0 accepted a few that are invalid now. Version 1.1
+    // may drop it.
     const given = moved(current, changes(current));
     requireNoProto(given);
     const moves = parseWith(updateProjectSchema, given);

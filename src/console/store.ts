@@ -22,10 +22,10 @@ export type SessionHolder =
 export interface StoredSession {
   holder: SessionHolder;
   endsAt: number;
-  /** When it was used last. Absent in rows of older versions. */
-  usedAt?: number;
-  /** When its key was entered last. Absent in rows of older versions. */
-  confirmedAt?: number;
+  /** When it was used last. */
+  usedAt: number;
+  /** When its key was entered last. */
+  confirmedAt: number;
 }
 
 /** Reads the session with that hash and the version of its row, or null. */

@@ -8,7 +8,7 @@ export type HasEnded = (hold: Pick<Hold, "expiresAt" | "holder">) => boolean;
 /**
  * Decides which holds have ended by now: those that nobody renewed in time, by the clock of the
  * process that placed them, and those of a process that is gone. A hold of 0.9.0 names no process;
- * where it lasts longer than any hold, a clock was set.
+ * where it lasts longer than any hold, a clock was set. Version 1.1 may drop it.
  */
 export function holdsEndedBy(
   { clock, holders }: Pick<Deps, "clock" | "holders">,

@@ -139,7 +139,10 @@ async function store(
   await committer.commit({ ...emptyWrite(), checks: [{ key, version }], sets });
 }
 
-/** A row of version 0.9.0 may be a claim that nobody has signed: those are not listed. */
+/**
+ * A row of 0.9.0 may be a claim that nobody has signed: those are not listed. Version 1.1 may drop
+ * it.
+ */
 type StoredUnbooked = UnbookedPayment & { isSigned: boolean };
 
 /** Lists the payments to one merchant that are not booked, the last reported first. */

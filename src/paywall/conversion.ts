@@ -101,7 +101,7 @@ export function createPaywalledErasers(
     });
   return [
     eraserOf("paywalled", hashOf),
-    // Rows of 0.9.0, which are gone after an hour.
+    // Rows of 0.9.0, which are gone after an hour. Version 1.1 may drop it.
     eraserOf("paywalledBefore", (user) => user),
   ];
 }

@@ -48,8 +48,8 @@ type LinkDeps = Pick<Deps, "config" | "kv" | "committer" | "clock" | "id" | "ran
 
 /**
  * Creates links. Their codes are random, and stored with what they are for. Where a project creates
- * many at once, further links carry it themselves, signed with HMAC-SHA-256, as all did in older
- * versions: refused calls with ever new user names must not fill the store.
+ * many at once, further links carry it themselves, signed with HMAC-SHA-256: refused calls with
+ * ever new user names must not fill the store.
  */
 export async function createLinks(
   { deps, secrets }: { deps: LinkDeps; secrets: Secrets },

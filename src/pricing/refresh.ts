@@ -48,18 +48,17 @@ export interface CatalogueRefresh {
   refresh(prices: CataloguePrices, by: AuditActor): Promise<PriceChange[]>;
   /** Reads what another process has stored. */
   load(): Promise<void>;
-  /** What the last refresh changed; null where there was none, or an older version made it. */
+  /** What the last refresh changed; null where there was none. */
   last(): LastRefresh | null;
 }
 
-/** The stored prices: how many parts they have, and their day. */
+/** The stored prices: how many parts they have, their day, and what they changed. */
 interface Head {
   id: string;
   date: string;
   parts: number;
-  /** Absent in heads of older versions. */
-  changed?: number;
-  models?: RefreshedModel[];
+  changed: number;
+  models: RefreshedModel[];
 }
 
 const partBytesMax = 48 * 1024;
@@ -124,8 +123,11 @@ export function createCatalogueRefresh(
       const changes = await diff({ date, prices });
       const models = changes.slice(0, modelsMax).map(asRefreshed);
       const head: Head = {
-        ...{ id: id("cat"), date, parts: parts.length },
-        ...{ changed: changes.length, models },
+        id: id("cat"),
+        date,
+        parts: parts.length,
+        changed: changes.length,
+        models,
       };
       const row = await kv.get(catalogueHeadKey);
       const before = row.value && fromBytes<Head>(row.value);
@@ -147,10 +149,9 @@ export function createCatalogueRefresh(
     },
     load,
     last() {
-      const { date, changed, models } = loaded ?? {};
-      return date === undefined || changed === undefined || !models
-        ? null
-        : { date, changed, models };
+      if (!loaded) return null;
+      const { date, changed, models } = loaded;
+      return { date, changed, models };
     },
   };
 }

@@ -21,8 +21,8 @@ const rowsPerRead = 100;
 
 /**
  * Creates the work that gives rows of 0.9.0 their end, which that version did not write. Each call
- * looks at rows until it is late; the next one continues. Once it is complete it does nothing. It
- * can be removed from the version after next, which then reads no database of 0.9.0.
+ * looks at rows until it is late; the next one continues. Once it is complete it does nothing.
+ * Version 1.1 may drop it.
  */
 export function createExpiryIndexing(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,

@@ -106,7 +106,7 @@ export const budgetKey = (projectId: string, name: string): Key => ["budget", pr
 export const budgetsPrefix: Key = ["budget"];
 /**
  * What one API key with a budget had spent in version 0.9.0; a further part names the row, as of
- * `sumKey`. Read where the key's budget has no row yet. Kept forever.
+ * `sumKey`. Read where the key's budget has no row yet. Kept forever. Version 1.1 may drop it.
  */
 export const keySpendKey = (projectId: string, keyId: string): Key => [
   "key_spend",

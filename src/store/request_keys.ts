@@ -78,15 +78,12 @@ export const chatReplayKey = (projectId: string, key: string, userHash: string):
   key,
   userHash,
 ];
-/** The same, as versions that shared a key between a project's users wrote it. */
-export const sharedChatReplayKey = (projectId: string, key: string): Key => [
-  "chat_replay",
-  projectId,
-  key,
-];
 /** All idempotency keys of a project's chats. */
 export const chatReplaysPrefix = (projectId: string): Key => ["chat_replay", projectId];
-/** Where 0.9.0 wrote when a stored response expires: replaced by `expiryKey` at the first start. */
+/**
+ * Where 0.9.0 wrote when a stored response expires: replaced by `expiryKey` at the first start.
+ * Version 1.1 may drop it.
+ */
 export const oldReplayDuePrefix: Key = ["chat_replay_due"];
 /** All idempotency keys of all chats. */
 export const allChatReplaysPrefix: Key = ["chat_replay"];

@@ -125,7 +125,10 @@ export async function createDeviceCookies(
     return isSignedIn(hash, device, epoch) ? { secret, hash, device, epoch } : null;
   }
 
-  /** From its first visit on, a device of 0.9.0 is known by its hash: no key matters any more. */
+  /**
+   * From its first visit on, a device of 0.9.0 is known by its hash: no key matters any more.
+   * Version 1.1 may drop it.
+   */
   async function adopt(secret: string, of: "device" | "newcomer"): Promise<Device | null> {
     const said = await signed[of](secret);
     // The response to the decision, with the device's own cookie, may have been lost.

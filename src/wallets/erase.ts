@@ -77,7 +77,7 @@ export function createConnectionEraser({ deps, projectCache, queue }: Services):
     write.deletes.push(connection?.key ?? key);
     if (connection) {
       const owner = String(connection.key[1]);
-      if (owner !== "") markConnection(write, connectionKey(owner, projectId, pseudonym));
+      markConnection(write, connectionKey(owner, projectId, pseudonym));
     } else if (found && hasPayer(found.authorization)) {
       // The authorization request was made for the user by name.
       const value = encodeAuthorization({ ...found.authorization, requestId: null });

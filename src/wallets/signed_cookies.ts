@@ -10,7 +10,7 @@ export interface SignedCookie {
 
 /**
  * Reads the cookies of 0.9.0, which were signed by `SECRETS_KEY`: each is valid while a key that
- * signed it is known, for 400 days. The version after the next may drop this.
+ * signed it is known, for 400 days. Version 1.1 may drop it.
  */
 export interface SignedCookies {
   /** Reads the cookie of a device with a wallet; null for any other text. */
@@ -29,7 +29,7 @@ export async function createSignedCookies(
   async function read(tokens: SignedTokens, text: string): Promise<SignedCookie | null> {
     const value = await tokens.read(text);
     if (!Array.isArray(value)) return null;
-    const [personId, issuedAt, epoch = 0] = value;
+    const [personId, issuedAt, epoch] = value;
     return issuedAt + lifetimeMs > clock.now() ? { personId, epoch } : null;
   }
   return {

@@ -65,17 +65,7 @@ export async function readPasskey(
   credentialId: string,
 ): Promise<{ passkey: Passkey; version: string | null } | null> {
   const { value, version } = await kv.get(passkeyKey(credentialId));
-  return value && { passkey: decodePasskey(value), version };
-}
-
-/** Older versions stored only when the last challenge was created. */
-function decodePasskey(value: Uint8Array): Passkey {
-  type Stored = Omit<Passkey, "answered"> & { answered?: number[]; challengedAt?: number };
-  const { challengedAt, answered = [], ...passkey } = fromBytes<Stored>(value);
-  return {
-    ...passkey,
-    answered: challengedAt === undefined ? answered : [...answered, challengedAt],
-  };
+  return value && { passkey: fromBytes<Passkey>(value), version };
 }
 
 /** Returns the write of a passkey, checked against the version that was read. */
@@ -109,7 +99,7 @@ export async function listPasskeys(
   const ids = rows.map(({ key }) => String(key[2]));
   const found = ids.length === 0 ? [] : await kv.getMany(ids.map(passkeyKey));
   const passkeys = found.flatMap(({ value }, at) =>
-    value ? [{ id: ids[at] ?? "", ...decodePasskey(value) }] : []
+    value ? [{ id: ids[at] ?? "", ...fromBytes<Passkey>(value) }] : []
   );
   return passkeys.sort((one, other) => one.createdAt - other.createdAt);
 }

@@ -17,7 +17,7 @@ import {
 } from "../store/keys.ts";
 import type { Key, Kv, Row, Write } from "../store/kv.ts";
 import { pagesUnder } from "../store/scan.ts";
-import type { Delivery, OldSecret, Subscription, SubscriptionHealth } from "./schema.ts";
+import type { Delivery, Subscription, SubscriptionHealth } from "./schema.ts";
 
 /** How many rows one listing reads at once. */
 const rowsPerRead = 500;
@@ -69,7 +69,7 @@ export async function readSubscription(
   subscriptionId: string,
 ): Promise<Versioned<Subscription> | null> {
   const { value, version } = await kv.get(subscriptionKey(projectId, subscriptionId));
-  return value && { value: decodeSubscription(value), version };
+  return value && { value: fromBytes<Subscription>(value), version };
 }
 
 /** Lists the newest of a project's subscriptions, at most 500, in order of creation. */
@@ -79,7 +79,7 @@ export async function listNewestSubscriptions(
 ): Promise<Subscription[]> {
   const prefix = subscriptionsPrefix(projectId);
   const rows = await kv.list({ prefix, reverse: true, limit: rowsPerRead });
-  return rows.flatMap(({ value }) => (value ? [decodeSubscription(value)] : [])).reverse();
+  return rows.flatMap(({ value }) => (value ? [fromBytes<Subscription>(value)] : [])).reverse();
 }
 
 /** Lists all of a project's subscriptions, in order of creation. */
@@ -89,20 +89,9 @@ export async function listSubscriptions(
 ): Promise<Subscription[]> {
   const found: Subscription[] = [];
   for await (const rows of pagesUnder(kv, subscriptionsPrefix(projectId), rowsPerRead)) {
-    found.push(...rows.flatMap(({ value }) => (value ? [decodeSubscription(value)] : [])));
+    found.push(...rows.flatMap(({ value }) => (value ? [fromBytes<Subscription>(value)] : [])));
   }
   return found;
-}
-
-/** The stored form, or that of older versions, with one old secret. */
-type StoredSubscription =
-  & Omit<Subscription, "oldSecrets">
-  & Partial<Pick<Subscription, "oldSecrets">>
-  & { oldSecret?: OldSecret | null };
-
-function decodeSubscription(bytes: Uint8Array): Subscription {
-  const { oldSecret = null, oldSecrets, ...stored } = fromBytes<StoredSubscription>(bytes);
-  return { ...stored, oldSecrets: oldSecrets ?? (oldSecret ? [oldSecret] : []) };
 }
 
 /** Adds the subscription to the write, checked against the version that was read. */

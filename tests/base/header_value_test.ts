@@ -52,7 +52,7 @@ const odd = [
 Deno.test("headers: a logo's host adds nothing else to the policy of pages", async () => {
   using world = await createWorld();
   for (const logoUrl of odd) {
-    // As an older version has stored it.
+    // As 0.9.0 may have stored it.
     const { allowed } = brandOf("App", { logoUrl, accent: null, supportUrl: null });
     assert.equal(allowed.image, "", logoUrl);
     const { status, body } = await world.json(`/v1/admin/projects/${world.projectId}`, {

@@ -113,9 +113,6 @@ Deno.test("export: a person without a wallet who declines does not block it", as
   assert.equal(said.status, 303);
   assert.equal((await keysUnder(world, connectionsPrefix(""))).length, 0);
   assert.deepEqual(await exported(world, "what=entries"), entries);
-  // As old versions stored it.
-  await put(world, connectionKey("", world.projectId, "ada"), new Uint8Array());
-  assert.deepEqual(await exported(world, "what=entries"), entries);
 });
 
 Deno.test("export: users have exact balances, in order of their ids", async () => {

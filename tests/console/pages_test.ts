@@ -140,26 +140,27 @@ Deno.test("console: a concurrent change by someone else is not overwritten unsee
   assert.deepEqual([name, trialCredits], ["Shop", "0"]);
 });
 
-Deno.test("console: a value that an older version accepted does not keep the rest of a form from being saved", async () => {
+Deno.test("console: a value that 0.9.0 accepted does not keep the rest of a form from being saved", async () => {
   using world = await createWorld();
   const key = projectKey(world.projectId);
   const { value } = await world.deps.kv.get(key);
   const stored = fromBytes<Body>(value ?? assert.fail());
-  const topUp = { ...stored.topUp, min: "5000", max: "1000" };
-  await put(world, key, toBytes({ ...stored, topUp }));
+  const logoUrl = "https://a,b/c";
+  await put(world, key, toBytes({ ...stored, brand: { ...stored.brand, logoUrl } }));
   await world.clock.advance(10_000);
   const owner = await signedIn(world);
   const form = {
     ...hiddenFields((await owner.get("settings")).html, "/settings"),
     name: "Shop",
-    amounts: topUp.amounts.join(" "),
-    min: "5000",
-    max: "1000",
+    amounts: stored.topUp.amounts.join(" "),
+    min: stored.topUp.min,
+    max: stored.topUp.max,
+    logoUrl,
   };
   assert.match(textOf((await owner.submit("settings", form)).html), /Saved/);
   assert.equal((await project(world)).name, "Shop");
   const worse = { ...form, ...hiddenFields((await owner.get("settings")).html, "/settings") };
-  assert.equal((await owner.post("settings", { ...worse, min: "6000" })).status, 400);
+  assert.equal((await owner.post("settings", { ...worse, logoUrl: "https://a,b/d" })).status, 400);
 });
 
 Deno.test("console: settings are saved as by the admin API, and errors are shown", async () => {

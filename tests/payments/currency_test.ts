@@ -126,7 +126,7 @@ for (
   });
 }
 
-Deno.test("currency: a project of an older version offers what can be paid, and can be changed", async () => {
+Deno.test("currency: a project with amounts that Stripe does not take offers what can be paid, and can be changed", async () => {
   using world = await createWorld({ project: { currency: "jpy", stripe } });
   const topUp = { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null };
   await edit<Body>(world, projectKey(world.projectId), (stored) => ({ ...stored, topUp }));

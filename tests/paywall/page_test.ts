@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { devApiKey } from "../../src/base/dev_keys.ts";
 import { devProjectId } from "../../src/projects/auth.ts";
 import { devProject } from "../../src/projects/dev_project.ts";
-import { oldTopUpToken } from "../support/links.ts";
+import { signedTopUpToken } from "../support/links.ts";
 import { storeAsText } from "../support/books.ts";
 import { createWorld, type World } from "../support/world.ts";
 
@@ -81,8 +81,8 @@ Deno.test("paywall page: a link is for one user of one project", async () => {
   const [ada, bob] = [await pathFor(world, "ada"), await pathFor(world, "bob")];
   assert.notEqual(ada, bob);
   const [adas, bobs] = await Promise.all([
-    oldTopUpToken(world, "ada"),
-    oldTopUpToken(world, "bob"),
+    signedTopUpToken(world, "ada"),
+    signedTopUpToken(world, "bob"),
   ]);
   const [adasPayload, adasSignature] = adas.split(".");
   const [bobsPayload, bobsSignature] = bobs.split(".");

@@ -5,7 +5,7 @@ import { Secret } from "../../src/base/secret.ts";
 import { bodyDeadlineMs } from "../../src/base/limits.ts";
 import { chatBody, chatPath, storedRows } from "../support/books.ts";
 import { chatStream } from "../support/chat.ts";
-import { oldTopUpToken } from "../support/links.ts";
+import { signedTopUpToken } from "../support/links.ts";
 import { completion } from "../support/upstream.ts";
 import { deliver, operate, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 import { adminKey, createWorld, testPricing, type World } from "../support/world.ts";
@@ -56,7 +56,7 @@ Deno.test("secrets: SECRETS_KEY is rotated without a moment in which anything do
   });
   const { id } = await subscribe(world, { customHeaders: { "x-token": "header-secret" } });
   await operate(world, `/subscriptions/${id}`, { method: "PATCH", body: { rotateSecret: true } });
-  const path = `/topup/${await oldTopUpToken(world, "ada")}`;
+  const path = `/topup/${await signedTopUpToken(world, "ada")}`;
   using prepared = await under(world, `${oldKey},${newKey}`);
   using changed = await under(world, `${newKey}, ${oldKey}`);
   for (const each of [world, prepared, changed]) assert.ok(await opensAll(each, path));

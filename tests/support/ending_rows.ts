@@ -96,7 +96,8 @@ export const endingKinds: ReadonlyMap<KeptKind, Make> = new Map<KeptKind, Make>(
   }],
   ["console_session", ({ endsAt, name }) => {
     const write = emptyWrite();
-    putSession(write, name, { holder: { kind: "operator", digest: "" }, endsAt });
+    const holder = { kind: "operator", digest: "" } as const;
+    putSession(write, name, { holder, endsAt, usedAt: endsAt, confirmedAt: endsAt });
     return write.sets;
   }],
 ]);

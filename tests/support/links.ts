@@ -4,13 +4,13 @@ import type { World } from "./world.ts";
 
 const weekMs = 7 * 24 * 60 * 60 * 1000;
 
-/** A top-up link's token as older versions created it, which carries what it is for. */
-export async function oldTopUpToken(world: World, user: string): Promise<string> {
+/** A top-up link's token that carries what it is for, as in a burst of links. */
+export async function signedTopUpToken(world: World, user: string): Promise<string> {
   return await sign(world, "top-up links", [world.projectId, user, world.clock.now() + weekMs]);
 }
 
 /** The same of a link that asks for authorization. */
-export async function oldAuthorizationToken(world: World, user: string): Promise<string> {
+export async function signedAuthorizationToken(world: World, user: string): Promise<string> {
   const value = [world.projectId, user, world.deps.id("areq"), world.clock.now()];
   return await sign(world, "authorization links", value);
 }

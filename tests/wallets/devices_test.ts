@@ -222,13 +222,13 @@ Deno.test("devices: a button pressed twice at once does not sign out the device 
   assert.equal(await isKnown(phone), false);
 });
 
-Deno.test("devices: a cookie of an older version is valid until the others are signed out", async () => {
+Deno.test("devices: a cookie of 0.9.0 is valid until the others are signed out", async () => {
   using world = await sharedWorld();
   const { phone, laptop } = await begin(world);
   const tokens = await createSignedTokens(await secretsOf(world), "device cookies");
   const [name = ""] = phone.cookie?.split("=") ?? [];
   const { personId } = await readDevice(world.deps.kv, hashOf(phone)) ?? assert.fail("no device");
-  phone.cookie = `${name}=${await tokens.make([personId, world.clock.now()])}`;
+  phone.cookie = `${name}=${await tokens.make([personId, world.clock.now(), 0, "dev_1"])}`;
   assert.equal(await isKnown(phone), true);
   await laptop.post("/wallet", { action: "sign-out-others" });
   assert.equal(await isKnown(phone), false);

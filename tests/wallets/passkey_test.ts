@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { fromBytes, toBytes } from "../../src/base/json.ts";
+import { fromBytes } from "../../src/base/json.ts";
 import { passkeyKey } from "../../src/store/keys.ts";
-import { emptyWrite } from "../../src/store/kv.ts";
 import { chatBody, chatPath, storedRows } from "../support/books.ts";
 import { SoftPasskey } from "../support/passkey.ts";
 import { allow, Device, sharedWorld } from "../support/wallets.ts";
@@ -233,22 +232,6 @@ Deno.test("passkey: a challenge created by a clock that is ahead is accepted by 
   const next = new SoftPasskey(new Uint8Array(32).fill(2), { origin });
   const made = await send(world, "/wallet/passkeys", next.created(body.challenge), device.cookie);
   assert.equal(made.status, 200);
-});
-
-Deno.test("passkey: one stored by an older version opens the wallet, and its responses count once", async () => {
-  using world = await sharedWorld();
-  const { passkey } = await begin(world);
-  const response = passkey.answered(await ask(world));
-  const challengedAt = world.clock.now();
-  assert.match(await answer(world, response), /=/);
-  const key = passkeyKey(passkey.id);
-  const { value } = await world.deps.kv.get(key);
-  const { answered: __, ...stored } = fromBytes<Body>(value ?? assert.fail());
-  const older = { key, value: toBytes({ ...stored, challengedAt }) };
-  await world.deps.committer.commit({ ...emptyWrite(), sets: [older] });
-  assert.equal(await answer(world, response), refused);
-  await world.clock.advance(1);
-  assert.match(await signIn(world, passkey), /=/);
 });
 
 Deno.test("passkeys: none is offered where the host is an IP address, for which browsers make none", async () => {

@@ -16,7 +16,7 @@ import {
   tellServer,
 } from "../support/wallets.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";
-import { oldAuthorizationToken } from "../support/links.ts";
+import { signedAuthorizationToken } from "../support/links.ts";
 import { adminKey, type Body, createWorld } from "../support/world.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -187,7 +187,7 @@ Deno.test("wallet: a link counts once, for its user, and ends with any later dec
   assert.equal((await device.get(second)).status, 404, "made before the decision");
   await device.post(second, { decision: "approve", cap: "500" });
   assert.match((await device.get(first)).html, /Up to \$5\.00|Up to \$50\.00/);
-  const [payload = "", signature = ""] = (await oldAuthorizationToken(world, "ada")).split(".");
+  const [payload = "", signature = ""] = (await signedAuthorizationToken(world, "ada")).split(".");
   const forged = btoa(
     atob(payload.replaceAll("-", "+").replaceAll("_", "/")).replace("ada", "bob"),
   );

@@ -129,7 +129,7 @@ export function createSessions(
     const stored = await readSession(kv, hash);
     const now = clock.now();
     if (!stored || endOf(stored.session) <= now) return null;
-    const { holder, confirmedAt = 0 } = stored.session;
+    const { holder, confirmedAt } = stored.session;
     if (!await stillHolds(request, holder, id)) return null;
     await touch(hash, stored);
     const projectId = holder.kind === "operator" ? null : holder.projectId;
@@ -143,7 +143,7 @@ export function createSessions(
     { session, version }: NonNullable<Awaited<ReturnType<typeof readSession>>>,
   ): Promise<void> {
     const now = clock.now();
-    if (now - usedAtOf(session) < touchedEveryMs) return;
+    if (now - session.usedAt < touchedEveryMs) return;
     const write = emptyWrite();
     touchSession(write, { hash, version, session: { ...session, usedAt: now } });
     // Where another request was faster, it has recorded the same.
@@ -201,13 +201,9 @@ export function createSessions(
   };
 }
 
-function usedAtOf({ endsAt, usedAt = endsAt - lifetimeMs }: StoredSession): number {
-  return usedAt;
-}
-
 /** When a session ends, unless it is used before. */
-function endOf(session: StoredSession): number {
-  return Math.min(session.endsAt, usedAtOf(session) + idleMs);
+function endOf({ endsAt, usedAt }: StoredSession): number {
+  return Math.min(endsAt, usedAt + idleMs);
 }
 
 function byOf(holder: SessionHolder): AuditActor {

@@ -12,13 +12,8 @@ import { isHoldActive } from "../../ledger/balance.ts";
 import { type Eraser, eraseRows } from "../../store/erase.ts";
 import { type ExpiringKind, keysWithExpiry, replacingExpiry } from "../../store/expiry.ts";
 import { keptHead, type KeptTexts } from "../../store/kept_texts.ts";
-import {
-  allChatReplaysPrefix,
-  chatReplayKey,
-  chatReplaysPrefix,
-  sharedChatReplayKey,
-} from "../../store/keys.ts";
-import type { Key, Row } from "../../store/kv.ts";
+import { allChatReplaysPrefix, chatReplayKey, chatReplaysPrefix } from "../../store/keys.ts";
+import type { Key } from "../../store/kv.ts";
 import type { ModelRequest } from "../model_request.ts";
 import { ApiError } from "../../base/errors.ts";
 import type { Caller } from "../../projects/auth.ts";
@@ -29,9 +24,6 @@ import { callerDisconnected } from "../caller_left.ts";
 export interface IdempotencyMark {
   idempotencyKey: string;
   key: Key;
-  /** Where versions that shared a key between a project's users stored it. */
-  sharedKey: Key;
-  user: string;
   fingerprint: string;
   /** When the stored response expires, in milliseconds since 1970. */
   expiresAt: number;
@@ -53,8 +45,7 @@ type Head =
   | {
     state: "running";
     fingerprint: string;
-    /** Absent in rows of older versions. */
-    expiresAt?: number;
+    expiresAt: number;
     holdId: string;
     user: string;
     /** The wallet that holds the money, if not the user's own account. */
@@ -67,14 +58,13 @@ type Head =
     headers: HeaderList;
     /** Absent for 200. */
     status?: number;
-    /** Absent in rows of older versions. */
-    user?: string;
+    user: string;
   };
 
 /** Idempotency keys of chats, and the responses under them. */
 export const chatReplayRows: ExpiringKind = {
   prefix: allChatReplaysPrefix,
-  endsAt: (value) => keptHead<Head>(value).expiresAt ?? 0,
+  endsAt: (value) => keptHead<Head>(value).expiresAt,
 };
 
 /** The mark of a request under a key. */
@@ -86,8 +76,6 @@ export function idempotencyMark(
   return {
     idempotencyKey,
     key: chatReplayKey(projectId, idempotencyKey, hashOf(user)),
-    sharedKey: sharedChatReplayKey(projectId, idempotencyKey),
-    user,
     fingerprint: hashOf(canonicalJson([user, input.body, ...fileOf(input)])),
     expiresAt: now + chatReplayLifetimeMs,
   };
@@ -114,35 +102,11 @@ type Services = { deps: Deps; texts: KeptTexts; waiters: Waiters };
  * the response under it can no longer be decrypted.
  */
 async function findPrevious(
-  services: Services,
+  { deps, texts }: Services,
   projectId: string,
   mark: IdempotencyMark,
 ): Promise<PreviousCall | "running"> {
-  const { kv } = services.deps;
-  const [own, shared] = await Promise.all([kv.get(mark.key), kv.get(mark.sharedKey)]);
-  const previous = await readPrevious(services, { projectId, mark, row: own });
-  if (previous !== "running" && previous.stored === null && isOfUser(shared.value, mark)) {
-    const older = await readPrevious(services, { projectId, mark, row: shared });
-    if (older === "running" || older.stored) return older;
-  }
-  return previous;
-}
-
-/** Whether a row that all users of the project shared is about this user. */
-function isOfUser(value: Uint8Array | null, { user, fingerprint }: IdempotencyMark): boolean {
-  if (!value) return false;
-  const head = keptHead<Head>(value);
-  return head.user === user || head.fingerprint === fingerprint;
-}
-
-async function readPrevious(
-  { deps, texts }: Services,
-  { projectId, mark, row: { key, value } }: {
-    projectId: string;
-    mark: IdempotencyMark;
-    row: Row;
-  },
-): Promise<PreviousCall | "running"> {
+  const { key, value } = await deps.kv.get(mark.key);
   const nothing = { stored: null, remains: value };
   if (!value) return nothing;
   const head = keptHead<Head>(value);

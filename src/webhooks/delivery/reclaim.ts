@@ -106,7 +106,7 @@ export function createReclaim(deps: Deps, poll: () => Promise<void>): Reclaim {
   };
 }
 
-/** Whether a lease names a process; in 0.9.0 it did not. */
+/** Whether a lease names a process; in 0.9.0 it did not. Version 1.1 may drop it. */
 function isProcess(lease: string): boolean {
   return lease.startsWith("prc_");
 }
