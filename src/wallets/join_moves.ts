@@ -2,6 +2,7 @@ import type { Deps } from "../deps.ts";
 import { decodeAccount } from "../ledger/account.ts";
 import {
   type Authorization,
+  chargesOf,
   decodeAuthorization,
   encodeAuthorization,
   formerPayers,
@@ -135,8 +136,10 @@ async function moveAuthorization(
  * former wallet still pays count toward the same day's cap; a payer who returns continues their
  * own.
  */
-function paidBy(last: Authorization, into: string): Authorization {
-  const own = last.former?.find(({ personId }) => personId === into);
-  const { connectionId, day, spent } = own ?? last;
-  return { ...last, personId: into, connectionId, day, spent, former: formerPayers(last, into) };
+export function paidBy(last: Authorization, into: string): Authorization {
+  const payer = last.former?.find(({ personId }) => personId === into) ?? last;
+  const { earlier: _other, ...kept } = last;
+  const { connectionId } = payer;
+  const former = formerPayers(last, into);
+  return { ...kept, personId: into, connectionId, ...chargesOf(payer), former };
 }
