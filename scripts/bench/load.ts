@@ -1,6 +1,7 @@
 // The load generator: raw connections, each one request after another. Its argument is a `Load` as
 // JSON; it prints a `Loaded` as JSON.
 import type { Load, Loaded, ModelCallKind } from "./processes.ts";
+import { models } from "./service.ts";
 import { isWhole } from "./whole.ts";
 
 const load: Load = JSON.parse(Deno.args[0] ?? "{}");
@@ -18,7 +19,13 @@ const [system, question] = messages;
 const input = question?.content;
 /** The same request in every format. */
 const bodies: Record<ModelCallKind, (user: string) => unknown> = {
-  chat: (user) => ({ model: "m", user, messages, max_tokens: 100, temperature: 0.7 }),
+  chat: (user) => ({
+    model: models[made % models.length],
+    user,
+    messages,
+    max_tokens: 100,
+    temperature: 0.7,
+  }),
   responses: (user) => ({
     model: "m",
     user,
@@ -36,9 +43,10 @@ const bodies: Record<ModelCallKind, (user: string) => unknown> = {
   }),
   embeddings: (user) => ({ model: "m", user, input: [system?.content, input] }),
 };
+/** How many requests were made. */
+let made = 0;
 const isCall = (name: string): name is ModelCallKind => Object.hasOwn(bodies, name);
 
-let made = 0;
 function requestText(): Uint8Array {
   const n = made++;
   const chosen = drawn ? Math.floor(Math.random() * users) : n % users;

@@ -3,6 +3,13 @@ import { startArguments } from "../start_arguments.ts";
 /** The admin key of every measured service. */
 export const adminKey = "bench-admin-key-of-at-least-32-characters";
 
+const price = { input: "0.15", output: "0.6" };
+/** The models that a measured project sells: as many as its counters keep apart. */
+export const models: readonly string[] = [
+  "m",
+  ...Array.from({ length: 23 }, (_, n) => `m${n + 1}`),
+];
+
 /** A service in its own process, with its own database file, for the time of a measurement. */
 export interface Service extends AsyncDisposable {
   url: string;
@@ -78,8 +85,8 @@ export async function startService(
   if (like) return Object.assign(service, { key: like.key, projectId: like.projectId });
   const project = await json("/v1/admin/projects", {
     name: "Bench",
-    pricing: { models: { m: { input: "0.15", output: "0.6" } } },
-    limits: { user: { concurrent: null } },
+    pricing: { models: Object.fromEntries(models.map((name) => [name, price])) },
+    limits: { user: { concurrent: null, spendPerDay: "100000", spendPerMonth: "1000000" } },
   }, adminKey);
   service.key = String(project.apiKey);
   service.projectId = String(Reflect.get(Object(project.project), "id"));
