@@ -26,7 +26,7 @@ import { addWallets } from "./farebox/wallets.ts";
 import { addWebhooks } from "./farebox/webhooks.ts";
 
 /** Adds a group of commands. `open` returns their context, once the options are parsed. */
-export type AddCommands = (program: Command, open: () => Context) => void;
+type AddCommands = (program: Command, open: () => Context) => void;
 
 const groups: readonly AddCommands[] = [
   addProjects,

@@ -3,7 +3,7 @@ import { createApi } from "./farebox/api.ts";
 import { Refusal, Unreachable } from "./farebox/failure.ts";
 
 /** What a verification has come to. */
-export interface Verdict {
+interface Verdict {
   /** How much was looked at, by what it is. */
   checked: Record<string, number>;
   faults: string[];
@@ -13,7 +13,7 @@ export interface Verdict {
 }
 
 /** What to verify, and through which service. */
-export interface VerifyOptions {
+interface VerifyOptions {
   url: string;
   adminKey: string;
   /** Only what came since each account was last verified. */

@@ -2,7 +2,7 @@ import { Bursts, projectBurst } from "./base/bursts.ts";
 import type { Deps, LogFields } from "./deps.ts";
 
 /** The line of a refused request in the log: there can be as many as anyone likes. */
-export interface RefusedLine {
+interface RefusedLine {
   /** Who sent it: see `networkOf`. */
   sender: string;
   route: string;

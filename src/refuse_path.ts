@@ -8,7 +8,7 @@ import { type UnservedEndpoint, unservedEndpointAt } from "./unserved.ts";
 export type RoutesAt = (path: string) => ReadonlyMap<string, Refusable>;
 
 /** What is served. */
-export interface ServedPaths {
+interface ServedPaths {
   routesAt: RoutesAt;
   /** Paths of the API without parameters. */
   endpoints: readonly string[];
@@ -23,7 +23,7 @@ interface Refusable {
 }
 
 /** How a request is refused that no handler serves. */
-export interface PathRefusal {
+interface PathRefusal {
   /** Throws the error, which says what to use in place of the path. */
   refuse: Handler;
   /** Nothing is served at the path, by any method. */

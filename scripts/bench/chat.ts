@@ -8,7 +8,7 @@ import { makeFolder, type Service } from "./service.ts";
 const turns = 7;
 
 /** The results of a load, as the median of its turns. */
-export interface Measured extends Loaded {
+interface Measured extends Loaded {
   /** Throughput relative to the first load, as the median of the turns. */
   ofFirst: number;
 }

@@ -14,7 +14,7 @@ async function makeProject(env: Record<string, string>, folder: string) {
 }
 
 /** Fills a store, and verifies it through a service: for each entry, in microseconds. */
-export async function measureVerify(
+async function measureVerify(
   folder: string,
   env: Record<string, string>,
   { kvPath, entries }: { kvPath: string; entries: number },

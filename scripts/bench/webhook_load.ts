@@ -56,7 +56,7 @@ export async function startReceiver() {
   };
 }
 
-export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
+type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
 /** Sends deposits at a steady rate; returns what each caller waited, from the scheduled time. */
 export async function depositAt(

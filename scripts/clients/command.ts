@@ -1,5 +1,5 @@
 /** How a program that is a command is run. */
-export interface CommandOptions {
+interface CommandOptions {
   cwd: string;
   /** Its home: nothing of this machine's own configuration is read. */
   home: string;
@@ -9,7 +9,7 @@ export interface CommandOptions {
 }
 
 /** What a command printed. */
-export interface Printed {
+interface Printed {
   stdout: string;
   stderr: string;
 }

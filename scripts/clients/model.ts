@@ -2,7 +2,7 @@
 import { isObject, type Json, type JsonObject } from "../../src/base/json.ts";
 
 /** A conversation as the model reads it, whatever format it came in. */
-export interface Transcript {
+interface Transcript {
   /** What the user said, in order. */
   prompts: string[];
   /** What the last tool returned, when the conversation ends with it. */

@@ -21,7 +21,7 @@ export const providerFormats = ["chat", "responses", "messages"] as const;
 export type ProviderFormat = typeof providerFormats[number];
 
 /** One call that the provider got. */
-export interface ProviderCall {
+interface ProviderCall {
   method: string;
   path: string;
   headers: Record<string, string>;

@@ -10,7 +10,7 @@ export interface Exported {
 }
 
 /** The entries of sealed files, in order of their ids. */
-export interface ArchivedRecords {
+interface ArchivedRecords {
   /** Returns those before an id that were not returned yet; some of the rest for null. */
   before(id: string | null): Promise<Exported[]>;
   /** Returns the one with that id, in whose place the database has another; null without one. */

@@ -5,7 +5,7 @@ const attemptsMax = 5;
 const pauseMs = 1_000;
 
 /** A response of lines, each of which contains its position. */
-export interface ContinuedLines {
+interface ContinuedLines {
   /** What the lines are, in the plural. */
   what: string;
   /** Requests the lines after a position; undefined is the start. */

@@ -25,7 +25,7 @@ interface CopyProgress {
 }
 
 /** The stores of a copy, and what of the source is copied. */
-export interface CopyOptions {
+interface CopyOptions {
   source: Kv;
   target: Kv;
   /** The source, without a password. */
@@ -35,7 +35,7 @@ export interface CopyOptions {
 }
 
 /** What was copied and compared. */
-export interface Copied {
+interface Copied {
   rows: number;
   /** SHA-256 of all keys and values, in the order of their keys. */
   checksum: string;

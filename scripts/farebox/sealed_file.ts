@@ -22,7 +22,7 @@ export interface SealedHead {
 }
 
 /** What the last line states. */
-export interface Seal {
+interface Seal {
   entries: number;
   /** The sums of all entries. */
   delta: string;

@@ -13,7 +13,7 @@ export const alertRules = [
 export type AlertRule = typeof alertRules[number];
 
 /** What a condition is about. At most one of them is set; of the whole project, none. */
-export interface AlertSubject {
+interface AlertSubject {
   subscriptionId?: string;
   sessionId?: string;
   model?: string;
@@ -58,7 +58,7 @@ export interface MailState {
 }
 
 /** The state of a project that never had an alert. */
-export const noAlertState: AlertState = {
+const noAlertState: AlertState = {
   alerts: [],
   mail: { nextAt: 0, sentAt: null, failures: 0, error: null },
 };

@@ -9,7 +9,7 @@ const resolvedMax = 50;
 const resolvedForMs = 30 * 24 * 60 * 60 * 1000;
 
 /** What has changed since the last evaluation. */
-export interface Evaluation {
+interface Evaluation {
   state: AlertState;
   fired: readonly Alert[];
   resolved: readonly Alert[];

@@ -1,5 +1,5 @@
 /** Locks by name: work under one name runs one after the other, in the order of the calls. */
-export interface Locks {
+interface Locks {
   run<T>(name: string, work: () => Promise<T>): Promise<T>;
   /** How many calls wait for the one that runs. */
   waiting(name: string): number;

@@ -97,7 +97,7 @@ export function putSubmittedForm(
 }
 
 /** What a form created: encrypted, and when, in ms since 1970. */
-export interface SealedSubmission extends Sealed {
+interface SealedSubmission extends Sealed {
   at: number;
 }
 

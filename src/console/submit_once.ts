@@ -7,7 +7,7 @@ import { formIdOf } from "./submitted_fields.ts";
 import { putSubmittedForm, readSubmittedForm } from "./store.ts";
 
 /** What a form created, with the secret that is shown to its sender. */
-export interface SubmittedOnce {
+interface SubmittedOnce {
   id: string;
   secret: string;
 }

@@ -163,4 +163,4 @@ const about: Record<DocTag, string> = {
 };
 
 /** The tags of the document, in their order. */
-export const docTags = Object.entries(about).map(([name, description]) => ({ name, description }));
+const docTags = Object.entries(about).map(([name, description]) => ({ name, description }));

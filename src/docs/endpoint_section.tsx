@@ -18,7 +18,7 @@ const authDescriptions: Record<EndpointAuth, string> = {
 };
 
 /** Returns the page of an operation, as a relative address. */
-export type PageOf = (operationId: string) => string;
+type PageOf = (operationId: string) => string;
 
 /** Shows one endpoint: what it does at the left, and how it is called at the right. */
 export function EndpointSection(given: DescribedEndpoint & { pageOf: PageOf }) {

@@ -4,7 +4,7 @@ import { curlExample, exampleBody, exampleHeaders, exampleUrl } from "./curl.ts"
 import type { DescribedEndpoint } from "./described.ts";
 
 /** The same request in one language. */
-export interface RequestExample {
+interface RequestExample {
   language: "curl" | "JavaScript" | "Python";
   text: string;
 }

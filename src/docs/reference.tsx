@@ -42,7 +42,7 @@ interface ReferencePage {
 }
 
 /** The pages of the reference. */
-export function referencePages({ groups, events, schemas }: Reference): ReferencePage[] {
+function referencePages({ groups, events, schemas }: Reference): ReferencePage[] {
   return [
     ...groups.map(({ name, title, about, operations }) => ({
       name,

@@ -4,7 +4,7 @@ import { endpointErrors } from "./errors.ts";
 import { type Reference, referencePath } from "./reference.tsx";
 
 /** Something that a search can find. */
-export interface SearchEntry {
+interface SearchEntry {
   title: string;
   /** Where it is, in words. */
   place: string;

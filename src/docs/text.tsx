@@ -8,7 +8,7 @@ export function DocText({ text }: { text: string }) {
 }
 
 /** Code, which wraps instead of scrolling: on a phone nothing is out of sight. */
-export function DocCode({ text }: { text: string }) {
+function DocCode({ text }: { text: string }) {
   return (
     <pre>
       <code>{text}</code>

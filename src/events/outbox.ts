@@ -22,7 +22,7 @@ export function decodeOutbox(bytes: Uint8Array): OutboxRow {
 }
 
 /** The part of a project that its events depend on. */
-export interface EventSource {
+interface EventSource {
   id: string;
   ownerUserId: string;
   billingEvents: boolean;

@@ -15,7 +15,7 @@ export interface PendingEvent {
 }
 
 /** A committer that notifies one listener of every event that it commits. */
-export interface OutboxNotifier {
+interface OutboxNotifier {
   committer: Committer;
   /** Registers the listener. Events committed before wait in the store. */
   listen(wake: (events: PendingEvent[]) => void): void;

@@ -3,7 +3,7 @@ import { DocsFrame } from "../pages/docs_frame.tsx";
 import type { Guide } from "./markdown.ts";
 
 /** Links to guides, under a common heading. */
-export interface GuideSection {
+interface GuideSection {
   title: string;
   links: { href: string; title: string }[];
 }

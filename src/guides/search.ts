@@ -2,7 +2,7 @@ import { guideContents } from "./contents.ts";
 import { anchorOf } from "./markdown.ts";
 
 /** A section of a guide: what stands below one heading. */
-export interface GuidePassage {
+interface GuidePassage {
   title: string;
   /** The guide's title. */
   guide: string;

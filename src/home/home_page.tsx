@@ -5,7 +5,7 @@ import { Mark } from "../pages/icons.tsx";
 import { Card, CodeBlock } from "../pages/parts.tsx";
 
 /** What the start page of development leads to. */
-export interface StartPageView {
+interface StartPageView {
   /** The path of this server's pages. */
   base: string;
   /** The URL that clients use. */

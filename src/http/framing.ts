@@ -15,7 +15,7 @@ export interface BodyFraming {
 }
 
 /** What was taken from the received bytes. */
-export interface BodyChunk {
+interface BodyChunk {
   used: number;
   piece: Uint8Array<ArrayBuffer>;
 }

@@ -3,13 +3,13 @@ import type { KvLimits } from "../store/kv.ts";
 import type { Account } from "./account.ts";
 
 /** An account as this process last read or wrote it. */
-export interface CachedAccount {
+interface CachedAccount {
   account: Account;
   version: string | null;
 }
 
 /** Accounts that need not be read again, and what is known of other processes that write them. */
-export interface AccountCache {
+interface AccountCache {
   /** Null where the account has to be read. */
   find(name: string): CachedAccount | null;
   /** The account was written; `believed`: as it was cached, without reading it. */

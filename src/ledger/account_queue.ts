@@ -310,7 +310,7 @@ export interface QueuedOp {
 }
 
 /** An operation's decision, to be delivered once it is durable. */
-export interface PendingReply {
+interface PendingReply {
   reply: () => void;
   refused: boolean;
   /** It threw, and may have left the transaction half changed. */

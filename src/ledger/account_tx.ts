@@ -52,7 +52,7 @@ interface AccountTxOptions {
 const noBudgets: readonly Budget[] = [];
 
 /** What bounds a debit besides the balance. */
-export interface DebitOptions {
+interface DebitOptions {
   /**
    * The part that limits do not bind: what a hold that has just ended had promised, since the limit
    * may have been lowered since, or the whole of what an operator books.

@@ -16,7 +16,7 @@ import { listAfter } from "../store/scan.ts";
 import { activityRecord } from "./api/view.ts";
 
 /** One page of a user's entries, newest first, and where the next page starts. */
-export interface ActivityPage {
+interface ActivityPage {
   entries: Entry[];
   nextCursor: string | null;
 }

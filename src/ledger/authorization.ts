@@ -9,7 +9,7 @@ import type { Kv } from "../store/kv.ts";
 import type { AccountRef, RateCounters } from "./account.ts";
 
 /** A person who pays, or paid, and the connection that their charges are counted under. */
-export interface Payer {
+interface Payer {
   personId: string;
   connectionId: string;
 }

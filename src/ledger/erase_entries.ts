@@ -17,7 +17,7 @@ import {
 } from "./store.ts";
 
 /** A part of one account's entries, from one of them back to the first. */
-export interface EntryChain {
+interface EntryChain {
   owner: string;
   /** The entry to start with; null at the end. */
   from: string | null;

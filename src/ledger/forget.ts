@@ -20,7 +20,7 @@ import {
 } from "./forget_account.ts";
 
 /** How far the erasure of a user has come. */
-export interface ForgetProgress {
+interface ForgetProgress {
   /** `waiting`: until something under way completes, such as a delivery that is being retried. */
   status: "done" | "running" | "waiting";
   pseudonym: string;

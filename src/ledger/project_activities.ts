@@ -14,7 +14,7 @@ export interface ProjectActivity {
 }
 
 /** Some activities of a project, newest first. */
-export interface ProjectActivityPage {
+interface ProjectActivityPage {
   activities: ProjectActivity[];
   /** Where to continue; null at the end. */
   nextCursor: string | null;

@@ -242,7 +242,7 @@ export function requireNotReinstatement(entry: Entry): void {
 }
 
 /** A request that may have been made before, when another wallet paid. */
-export interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> {
+interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> {
   projectId: string;
   user: string;
   amount: Amount | null;
@@ -251,12 +251,12 @@ export interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> 
 }
 
 /** What an entry keeps of its request. */
-export type EntryDetails =
+type EntryDetails =
   & Pick<Entry, "idempotencyKey" | "metadata">
   & Partial<Pick<Entry, "keyIssuer">>;
 
 /** How one operation is recorded. */
-export interface MoneyOp {
+interface MoneyOp {
   /** The fields that identify a repetition of the request, besides user and metadata. */
   fields: Record<string, string | null>;
   reads: AccountOp<unknown>["reads"];
@@ -264,7 +264,7 @@ export interface MoneyOp {
 }
 
 /** Looks up the idempotency key first; returns the recorded entry if there is one. */
-export function idempotent(
+function idempotent(
   name: string,
   request: MoneyRequest | RefundRequest,
   op: MoneyOp,
@@ -327,7 +327,7 @@ async function replayEntry(
 }
 
 /** Returns the earlier result of the same request, also where no one pays any more; or null. */
-export async function findRecorded(
+async function findRecorded(
   kv: Kv,
   verb: string,
   { projectId, user, key, metadata, ...fields }: RepeatedRequest,
@@ -341,7 +341,7 @@ export async function findRecorded(
 }
 
 /** A deposit or a charge to record. */
-export interface MoneyRequest {
+interface MoneyRequest {
   ref: AccountRef;
   amount: Amount;
   metadata: JsonObject | null;
@@ -369,13 +369,13 @@ export interface RefundRequest extends Omit<MoneyRequest, "amount"> {
 }
 
 /** Why the money was refused, and the balance at that time. */
-export interface RefusedMoney {
+interface RefusedMoney {
   kind: RefusalReason;
   balance: BalanceView;
 }
 
 /** The outcome: recorded now, recorded before under this key, or refused. */
-export type MoneyResult = Recorded | RefusedMoney;
+type MoneyResult = Recorded | RefusedMoney;
 
 /** A recorded entry; `replayed`: by an earlier request with the same key. */
 export interface Recorded {

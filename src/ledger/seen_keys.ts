@@ -1,5 +1,5 @@
 /** Which rows a write may create without reading them first. */
-export interface SeenKeys {
+interface SeenKeys {
   /** Whether this process has not seen the key before, as far as it remembers. Remembers it. */
   isNew(name: string): boolean;
   /**

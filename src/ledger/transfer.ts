@@ -10,7 +10,7 @@ import { createEntry, type Entry, noProject } from "./entry.ts";
 import { decodeEntry } from "./store.ts";
 
 /** A movement between two wallets of one currency. */
-export interface Transfer {
+interface Transfer {
   currency: string;
   from: string;
   into: string;

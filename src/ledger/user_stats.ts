@@ -50,7 +50,7 @@ export interface UserStats {
 
 const activeDays = [1, 7, 30, 90] as const;
 /** The periods for which active users are counted. */
-export type ActiveDays = typeof activeDays[number];
+type ActiveDays = typeof activeDays[number];
 
 const dayMs = 24 * 60 * 60 * 1000;
 /** How many users are listed in each order. */

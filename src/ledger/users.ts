@@ -26,7 +26,7 @@ const authorizationSchema = z.object({
   decidedAt: time.meta({ description: "The person's last decision." }),
 });
 /** What a person allows, as the project sees it. */
-export type AuthorizationView = z.output<typeof authorizationSchema>;
+type AuthorizationView = z.output<typeof authorizationSchema>;
 
 /** One user of a project, with their money. */
 export const userSchema = z.object({
@@ -54,7 +54,7 @@ export const userDetailSchema = userSchema.extend({
 export type UserDetail = z.output<typeof userDetailSchema>;
 
 /** Selects a page of users: those whose ids start with `prefix`, from `cursor` on. */
-export interface UserQuery {
+interface UserQuery {
   limit: number;
   cursor: string | undefined;
   prefix: string;

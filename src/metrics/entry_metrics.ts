@@ -3,7 +3,7 @@ import { type StoredTokens, tokenClassRows } from "../base/token_classes.ts";
 import type { MetricCounter, MetricsRegistry } from "./registry.ts";
 
 /** The part of an entry that is counted; amounts are decimal strings. */
-export interface CountedEntry {
+interface CountedEntry {
   kind: EntryKind;
   delta: string;
   shortfall: string;

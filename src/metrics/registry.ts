@@ -33,7 +33,7 @@ export class MetricHistogram {
 }
 
 /** Label values by name. Each must come from a list known beforehand. */
-export type MetricLabels = Record<string, string>;
+type MetricLabels = Record<string, string>;
 
 interface FamilyOptions {
   name: string;

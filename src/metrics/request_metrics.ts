@@ -2,7 +2,7 @@ import { latencyBuckets } from "./buckets.ts";
 import type { MetricCounter, MetricHistogram, MetricsRegistry } from "./registry.ts";
 
 /** The counters of one kind of request. */
-export interface RequestMetrics {
+interface RequestMetrics {
   seen(status: number, ms: number): void;
 }
 

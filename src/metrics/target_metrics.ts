@@ -13,10 +13,10 @@ export const upstreamErrorKinds = [
 ];
 
 /** How an attempt can end: with an answer, or with a kind of error. */
-export type AttemptOutcome = typeof upstreamErrorKinds[number] | "answered";
+type AttemptOutcome = typeof upstreamErrorKinds[number] | "answered";
 
 /** What is counted of one upstream that routes lead to. */
-export interface TargetMeters {
+interface TargetMeters {
   attempts: Record<AttemptOutcome, MetricCounter>;
   /** From an attempt's start to the first event, or to the end of a whole response. */
   firstToken: MetricHistogram;

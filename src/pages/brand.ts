@@ -1,7 +1,7 @@
 import { scriptHash } from "./hash.ts";
 
 /** How an app presents itself on the pages where its users pay. */
-export interface BrandSettings {
+interface BrandSettings {
   /** An image with an https URL; null for the first letter of the name. */
   logoUrl: string | null;
   /** The color of the main button, as `#rrggbb`; null for Farebox's own. */
@@ -40,13 +40,13 @@ export function brandOf(name: string, settings: BrandSettings): Brand {
  * The origin of a URL as a source of a Content-Security-Policy; "" where its host has characters
  * that mean something else there, as `;` and `*` do.
  */
-export function policySource(url: string): string {
+function policySource(url: string): string {
   const origin = URL.parse(url)?.origin ?? "";
   return /^https?:\/\/[\w.:[\]-]+$/.test(origin) ? origin : "";
 }
 
 /** Returns black or white, whichever has the higher contrast on a color `#rrggbb` (WCAG 2). */
-export function textColorOn(color: string): "#000" | "#fff" {
+function textColorOn(color: string): "#000" | "#fff" {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
     const part = Number.parseInt(color.slice(at, at + 2), 16) / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;

@@ -5,7 +5,7 @@ import type { Child } from "@hono/hono/jsx";
 import { Table } from "./parts.tsx";
 
 /** Bars over time, stacked where there are several series. */
-export interface BarChartView {
+interface BarChartView {
   /** Unique on the page. */
   id: string;
   title: string;
@@ -22,7 +22,7 @@ export interface BarChartView {
 }
 
 /** One bar: its names, and for each series its height and its figure for the table. */
-export interface Bar {
+interface Bar {
   label: string;
   /** Below the bar: at most six characters; empty for none. */
   tick: string;

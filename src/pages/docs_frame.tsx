@@ -4,7 +4,7 @@ import { HtmlDocument } from "./document.tsx";
 import { Mark } from "./icons.tsx";
 
 /** Links beside a page of the documentation, under a heading. */
-export interface DocsContents {
+interface DocsContents {
   title: Child;
   links: readonly { href: string; title: string }[];
 }

@@ -27,7 +27,7 @@ const projectIdPattern = /^pw_\w{1,61}$/;
 type Outcome = StripeReceipt["outcome"];
 
 /** An event that is Stripe's, and who takes its payment. */
-export interface SignedEvent {
+interface SignedEvent {
   merchant: Merchant;
   event: unknown;
   requestId: string;

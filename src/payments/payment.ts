@@ -72,7 +72,7 @@ export function wasDebited({ since }: Payment, change: PaymentChange): boolean {
 }
 
 /** What the ledger lacks, compared to what is known of a payment. */
-export interface Outstanding {
+interface Outstanding {
   /** To be taken back. */
   take: Amount;
   /** Taken back before, and to be reinstated. */

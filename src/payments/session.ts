@@ -16,7 +16,7 @@ export interface OurSession {
 }
 
 /** What a checkout session requires: to record it, to wait for its payment, nothing, or help. */
-export type SessionState =
+type SessionState =
   | { kind: "paid" | "unpaid"; session: OurSession }
   | { kind: "ignored" }
   | { kind: "unbooked"; reason: UnbookedReason };

@@ -10,7 +10,7 @@ import type { AccountRef } from "../ledger/account.ts";
 import type { Project } from "../projects/schema.ts";
 
 /** A payment to request from Stripe. */
-export interface CheckoutRequest {
+interface CheckoutRequest {
   project: Project;
   /** The account that the money is for. */
   ref: AccountRef;
@@ -35,14 +35,14 @@ export interface StripeAccount {
 }
 
 /** A page to read at Stripe. */
-export interface StripePageRequest {
+interface StripePageRequest {
   sinceMs: number;
   /** The id to continue after; null at the start. */
   after: string | null;
 }
 
 /** Objects as Stripe sent them, and the id to continue after; null at the end. */
-export interface StripePage {
+interface StripePage {
   items: readonly unknown[];
   next: string | null;
 }
@@ -199,7 +199,7 @@ async function pageOf(
 }
 
 /** Returns the signing secrets of a webhook: while one is replaced, Stripe signs with two. */
-export function signingSecrets(webhookSecret: Secret): string[] {
+function signingSecrets(webhookSecret: Secret): string[] {
   return webhookSecret.reveal().split(/[\s,]+/).filter(Boolean);
 }
 

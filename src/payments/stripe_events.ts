@@ -19,7 +19,7 @@ export const stripeEventTypes = [
 export type CheckoutSession = z.output<typeof sessionSchema>;
 
 /** What a Stripe event requires: to record a session, or a change of a payment. */
-export type StripeEvent = CheckoutReport | PaymentChange;
+type StripeEvent = CheckoutReport | PaymentChange;
 
 /** A report about a checkout session: that it is completed, paid, or that its payment failed. */
 export interface CheckoutReport {

@@ -40,7 +40,7 @@ export interface MoneyText {
 }
 
 /** What an event claims about a session, whether or not it is signed and well-formed. */
-export interface ClaimedSession extends
+interface ClaimedSession extends
   Pick<
     UnbookedPayment,
     "projectId" | "user" | "paid"
@@ -51,7 +51,7 @@ export interface ClaimedSession extends
 }
 
 /** A payment that is not booked, and why. */
-export interface UnbookedReport {
+interface UnbookedReport {
   requestId: string;
   /** Who takes the payment. */
   merchantId: string;

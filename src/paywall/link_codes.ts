@@ -34,7 +34,7 @@ export const linkRows: ExpiringKind = { prefix: linksPrefix, endsAt };
 export const userLinkRows: ExpiringKind = { prefix: userLinksPrefix, endsAt };
 
 /** Short codes in links, and what they are for. */
-export interface LinkCodes {
+interface LinkCodes {
   /**
    * Returns a code for a user's top-up page: the same one for a day. Null where a new one is needed
    * and `mayCreate` does not allow it.

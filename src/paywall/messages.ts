@@ -3,7 +3,7 @@ import { formatForPeople, fromDecimal } from "../base/money.ts";
 import type { MessageReason, Project } from "../projects/schema.ts";
 
 /** The values of a message's placeholders, and its reader's languages. */
-export interface MessageContext {
+interface MessageContext {
   /** The link to show. */
   url: string;
   /** The user's balance, as a decimal string. */

@@ -32,7 +32,7 @@ import { acceptsAmount } from "../payments/stripe.ts";
 const activitiesShown = 50;
 
 /** What the hosted top-up page depends on. */
-export interface PaywallDeps extends PaymentDeps {
+interface PaywallDeps extends PaymentDeps {
   links: Links;
   /** Returns the person whose device sent a request; null for an unknown device. */
   deviceCookies: { personOf(request: Request): Promise<string | null> };

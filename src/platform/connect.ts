@@ -7,7 +7,7 @@ import type { HttpSocket } from "../http/connection.ts";
 import { openTunnel } from "../http/tunnel.ts";
 
 /** How names are resolved before a connection to one of their addresses. */
-export interface NameOptions {
+interface NameOptions {
   resolve: Deps["resolve"];
   clock: Pick<Clock, "after">;
 }

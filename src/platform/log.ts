@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log, LogFields } from "../deps.ts";
 
 /** Where log lines go, and where problems of the log are reported. */
-export interface Outlet {
+interface Outlet {
   clock: Pick<Clock, "now" | "after">;
   /** Writes some of the bytes, and returns how many. Throws where it cannot. */
   write(bytes: Uint8Array): number;
@@ -12,7 +12,7 @@ export interface Outlet {
 }
 
 /** One line of the log, before it is written. */
-export interface LogLine {
+interface LogLine {
   /** In milliseconds since 1970. */
   now: number;
   level: string;

@@ -5,7 +5,7 @@ import { callMs, isRejection, type PostgresPool, type Waits } from "./postgres_p
 type Values = (string | null)[][];
 
 /** How the database is called: each call on a connection of its own. */
-export interface PostgresCalls {
+interface PostgresCalls {
   /** Reads; where a connection is cut or hangs, again on another one. */
   read(query: Query): Promise<Values>;
   /** Writes, once: when it throws something else than a rejection, the outcome is unknown. */

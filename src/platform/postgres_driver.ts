@@ -24,7 +24,7 @@ export interface ClientConfig {
 }
 
 /** One connection. */
-export interface Client {
+interface Client {
   once(event: "error", listener: (error: Error) => void): this;
   query(query: Query): Promise<{ rows: (string | null)[][] }>;
   query(text: string, values?: readonly unknown[]): Promise<{ rows: Record<string, unknown>[] }>;

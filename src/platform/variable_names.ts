@@ -2,7 +2,7 @@ import { editDistance } from "../base/edit_distance.ts";
 import { variableNames } from "../config/config.ts";
 
 /** A variable that is probably meant as a setting, but is none. */
-export interface UnknownVariable {
+interface UnknownVariable {
   name: string;
   /** The setting that it resembles most; null where only its prefix is one of ours. */
   didYouMean: string | null;

@@ -11,7 +11,7 @@ import { priceOn } from "./catalogue_entry.ts";
 export const packageDate = "2026-09-23";
 
 /** The list prices of one provider, by the exact ids of its models. */
-export type ProviderPrices = ReadonlyMap<string, ListPrice>;
+type ProviderPrices = ReadonlyMap<string, ListPrice>;
 
 /** List prices of the providers, in US dollars. */
 export interface Catalogue {

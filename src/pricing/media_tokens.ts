@@ -15,7 +15,7 @@ import { type PdfSize, readPdf } from "./pdf_size.ts";
 export const contextWindowDefault = 1_048_576;
 
 /** What bounds depend on besides a part and its model. */
-export interface MediaContext {
+interface MediaContext {
   /** The model's context window, in tokens: no prompt is larger. */
   contextWindow: number;
   /** Shared by the parts of one request. */

@@ -18,7 +18,7 @@ const beforeChars = 48;
 const [beginWord, endWord] = ["obj", "endobj"];
 
 /** The last object of a text. */
-export interface LastObject {
+interface LastObject {
   text: string;
   /** Null where it has no begin. */
   number: number | null;

@@ -13,7 +13,7 @@ import { isWithin, parseTimeWindow, type TimeWindow } from "./time_window.ts";
  * Prices by field, in 1e-9 currency units per million tokens. A class whose field is absent costs
  * the price that its row of the table names instead.
  */
-export type TokenPrices =
+type TokenPrices =
   & Record<RequiredPriceField, bigint>
   & { [Field in Exclude<PriceField, RequiredPriceField>]?: bigint };
 

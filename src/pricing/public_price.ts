@@ -17,7 +17,7 @@ export interface PublicPrice {
 }
 
 /** Prices of units; absent where there are none. */
-export interface PublicUnits {
+interface PublicUnits {
   images?: Record<string, string>;
   /** For a million. */
   characters?: string;

@@ -18,7 +18,7 @@ export interface PriceChange {
 }
 
 /** What a refresh did to a model's prices of tokens, per million; null where there was none. */
-export interface RefreshedModel {
+interface RefreshedModel {
   provider: string;
   model: string;
   before: { input: string; output: string } | null;

@@ -63,7 +63,7 @@ export interface Prices {
 }
 
 /** A model at an upstream, and the name by which it was asked for. */
-export interface PricedTarget {
+interface PricedTarget {
   asked: string;
   model: string;
   /** Null for the project's usual upstream. */
@@ -73,7 +73,7 @@ export interface PricedTarget {
 }
 
 /** A response's model, and the model that was requested. */
-export interface ServedModel {
+interface ServedModel {
   requested: string;
   served: string;
   terms: ModelTerms;

@@ -18,7 +18,7 @@ export interface UsageBounds {
 }
 
 /** What a request's bounds follow from, in tokens. */
-export interface BoundedRequest {
+interface BoundedRequest {
   /** The bound on the prompt that was computed before the call. */
   prompt: number;
   /** The output cap, for all choices together. */

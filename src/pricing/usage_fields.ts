@@ -64,7 +64,7 @@ const otherCachedNames = [
 ];
 
 /** Tokens of sounds and images, those of the cache included in the input's. */
-export interface MediaTokens {
+interface MediaTokens {
   audioInput: number;
   imageInput: number;
   cachedAudioInput: number;

@@ -29,7 +29,7 @@ import { requireTargets } from "./routes_check.ts";
 import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
 
 /** Computes a project's new state and its events; may add rows to the write. */
-export type AlterProject = (
+type AlterProject = (
   snapshot: ProjectSnapshot,
   write: Write,
 ) => Promise<AlteredProject> | AlteredProject;
@@ -50,14 +50,14 @@ export type RevokeWithMade = (
 ) => Promise<{ key: ApiKey; made: string[] }>;
 
 /** A new project, with the key of its app and the key that opens its console. */
-export interface MadeProject {
+interface MadeProject {
   project: Project;
   apiKey: string;
   ownerKey: string;
 }
 
 /** A project's new state, and the events of the change. */
-export interface AlteredProject {
+interface AlteredProject {
   project: Project;
   events: readonly NewEvent[];
 }

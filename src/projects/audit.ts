@@ -174,7 +174,7 @@ export async function recordDeed(
 }
 
 /** Which rows of a trail to list. What is absent does not matter. */
-export interface AuditFilter {
+interface AuditFilter {
   action?: AuditActionName | undefined;
   /** The id of an API key, `operator`, or `unknown`. */
   actor?: string | undefined;

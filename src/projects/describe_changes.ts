@@ -17,7 +17,7 @@ type Move = { from: Json; to: Json };
 const partBytesMax = 24 * 1024;
 
 /** What an update has changed. */
-export interface DescribedChanges {
+interface DescribedChanges {
   /** Those of the fields that have another value than before. */
   fields: string[];
   /**

@@ -14,7 +14,7 @@ export interface PathUser {
 }
 
 /** Where a request may name its end user, besides the header. */
-export interface UserSources {
+interface UserSources {
   /** Absent where no field of the body does. */
   body?: unknown;
   path?: PathUser | undefined;

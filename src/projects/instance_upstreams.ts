@@ -9,7 +9,7 @@ import {
 } from "./upstream_schema.ts";
 
 /** Upstreams and routes of the instance, which every project may use. */
-export interface InstanceUpstreams {
+interface InstanceUpstreams {
   upstreams: Readonly<Record<string, UpstreamSettings>>;
   /** Their keys, by their names. */
   apiKeys: Readonly<Record<string, Secret>>;

@@ -7,10 +7,10 @@ export const upstreamFormats = [
   "messages",
 ] as const satisfies readonly FormatName[];
 /** A format that an upstream can be set to speak. */
-export type UpstreamFormat = typeof upstreamFormats[number];
+type UpstreamFormat = typeof upstreamFormats[number];
 
 /** A header that carries an upstream's key. */
-export type KeyHeader = "authorization" | "x-api-key" | "api-key";
+type KeyHeader = "authorization" | "x-api-key" | "api-key";
 
 /** Which fields a provider takes. Where its errors say otherwise, they are believed. */
 export interface KnownFields {

@@ -5,7 +5,7 @@ import { emptyWrite } from "../store/kv.ts";
 import { type AuditActor, auditRow } from "./audit.ts";
 
 /** A wrong key: what it was tried for, and by whom. */
-export interface RefusedKey {
+interface RefusedKey {
   action: "admin.key_refused" | "console.sign_in_refused" | "console.key_refused";
   by: AuditActor;
   /** In which project's trail it is recorded; null for the instance's own. */

@@ -9,7 +9,7 @@ import { type UpstreamSettings, urlOf } from "./upstream_schema.ts";
 type GivenUpstream = NonNullable<CreateProject["upstream"]>;
 
 /** Encrypts the secrets of one project's settings, or keeps those that are stored. */
-export interface SettingsSealer {
+interface SettingsSealer {
   /** Throws 400 without `SECRETS_KEY`, and for a key that is kept but not stored for this host. */
   upstream(
     given: CreateProject["upstream"],

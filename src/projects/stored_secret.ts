@@ -9,7 +9,7 @@ const storedSecretSchema = z.strictObject({ set: z.literal(true) }).meta({
   description: "A secret that is stored. It is never shown; in a change, it stays as it is.",
 });
 /** What shows a stored secret, and keeps it in a change. */
-export type StoredSecret = z.output<typeof storedSecretSchema>;
+type StoredSecret = z.output<typeof storedSecretSchema>;
 
 /** A stored secret as it is shown; null where there is none. */
 export const shownSecretSchema = storedSecretSchema.nullable();

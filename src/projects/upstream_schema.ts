@@ -103,7 +103,7 @@ export const upstreamsSchema = z.record(upstreamName, upstreamSchema).refine(
 
 const targetsMax = 16;
 /** Where the calls of one model go. */
-export const routeSchema = z.strictObject({
+const routeSchema = z.strictObject({
   strategy: z.enum(["order", "weight", "cheapest", "fastest"]).default("order").meta({
     description: "`order`: the first that answers. `weight`: by chance. `cheapest`: by price. " +
       "`fastest`: by the recent time to the first token.",
@@ -119,8 +119,6 @@ export const routeSchema = z.strictObject({
 });
 /** Where the calls of one model go, as stored. */
 export type ModelRoute = z.output<typeof routeSchema>;
-/** One place where a model's calls can go. */
-export type RouteTarget = ModelRoute["targets"][number];
 
 const routesMax = 256;
 /** Routes by model, alias or `*`. */

@@ -21,7 +21,7 @@ const projectSchema = createProjectSchema.extend({
   updatedAt: time,
 }).meta({ id: "Project" });
 /** A project as an operator sees it. */
-export type ProjectView = z.output<typeof projectSchema>;
+type ProjectView = z.output<typeof projectSchema>;
 
 /** The response to reading or changing a project. */
 export const oneProjectSchema = z.object({ project: projectSchema });

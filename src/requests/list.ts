@@ -8,7 +8,7 @@ import type { RequestOutcome, RequestRecord, StoredRequest } from "./record.ts";
 import { readRequest } from "./store.ts";
 
 /** Which requests to list. What is absent does not matter. */
-export interface RequestFilter {
+interface RequestFilter {
   /** Our own id, or the caller's. */
   id?: string | undefined;
   user?: string | undefined;

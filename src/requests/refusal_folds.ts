@@ -4,7 +4,7 @@ import { keyText } from "../store/batch.ts";
 import type { RequestRecord } from "./record.ts";
 
 /** A record of a project. */
-export interface ProjectRecord {
+interface ProjectRecord {
   projectId: string;
   record: RequestRecord;
 }
@@ -14,7 +14,7 @@ export interface ProjectRecord {
  * after the tenth of a user and reason in a minute, and of a project in a second, further ones are
  * one record with their count.
  */
-export interface RefusalFolds {
+interface RefusalFolds {
   /** Whether the record is only counted, in one that `takeAll` returns. */
   fold(refused: ProjectRecord): boolean;
   /** Returns the records that stand for several, and begins anew. */

@@ -43,7 +43,7 @@ const count = (what: string) => z.int().min(0).meta({ description: what });
 const orNull = (what: string) => z.string().nullable().meta({ description: what });
 
 /** A request as the API shows it. */
-export const requestViewSchema = z.object({
+const requestViewSchema = z.object({
   id: idOf("req", "Our own id."),
   requestId: z.string().meta({ description: "The caller's `X-Request-Id`, or ours." }),
   createdAt: time,

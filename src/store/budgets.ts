@@ -45,7 +45,7 @@ interface Changing {
 }
 
 /** Writes as far as their budgets allow them, and the rows of these budgets after them. */
-export interface FoldedBudgets<W> {
+interface FoldedBudgets<W> {
   allowed: W[];
   /** Those that would exceed a cap. */
   refused: W[];
@@ -57,7 +57,7 @@ export interface FoldedBudgets<W> {
 }
 
 /** A budget as it is stored. */
-export interface StoredBudget {
+interface StoredBudget {
   /** In 1e-9 units. */
   spent: string;
   held: string;

@@ -11,7 +11,7 @@ import { createPacer } from "./pacer.ts";
 import { addTo, createSums } from "./sums.ts";
 
 /** The result of a write: its version, or null when a check failed and nothing was written. */
-export type CommitResult = string | null;
+type CommitResult = string | null;
 
 /** Commits writes, combining those that arrive during a commit. */
 export interface Committer {
@@ -39,7 +39,7 @@ export interface Committer {
 }
 
 /** A row that goes with the next write. */
-export interface CarriedRow {
+interface CarriedRow {
   key: Key;
   value: Uint8Array;
 }

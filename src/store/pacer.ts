@@ -9,7 +9,7 @@ interface PacerOptions {
 }
 
 /** Decides when work for a store begins, so that what arrives meanwhile goes together. */
-export interface Pacer {
+interface Pacer {
   /** Something waits: starts work now, later, or when some ends. */
   wake(): void;
   /** Resolves when nothing is under way and nothing waits to start. */

@@ -14,13 +14,13 @@ export interface ProjectRows {
 }
 
 /** A project as it is stored. */
-export interface ProjectRow {
+interface ProjectRow {
   key: Key;
   value: Uint8Array;
 }
 
 /** What one page has removed. */
-export interface RemovedPage {
+interface RemovedPage {
   /** How many rows. */
   count: number;
   isMore: boolean;

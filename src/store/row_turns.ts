@@ -9,7 +9,7 @@ import { awaitTurn, type StoredTurn } from "./turn_wait.ts";
  * Turns of processes on rows that several of them write at once. They only save refused writes:
  * whether a write lands is decided by its checks alone, whoever has the turn.
  */
-export interface RowTurns {
+interface RowTurns {
   /**
    * Waits for this process's turn, where processes contend for the row. Returns the row as it was
    * then read; null where there was nothing to wait for. Throws when the store cannot be read.
@@ -31,7 +31,7 @@ export interface RowTurns {
 }
 
 /** What is written with a row that processes contend for. */
-export interface TurnStep extends Pick<Write, "sets" | "deletes"> {
+interface TurnStep extends Pick<Write, "sets" | "deletes"> {
   /** The turn of this process ends with the write. */
   ends: boolean;
 }

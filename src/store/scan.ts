@@ -7,7 +7,7 @@ import type { Key, Kv, Row } from "./kv.ts";
 export type ScanCounts = Record<string, number>;
 
 /** The result of one page of a scan. */
-export interface ScanPage {
+interface ScanPage {
   checked: ScanCounts;
   /** Sentences that name the record and what is wrong with it. */
   faults: string[];
@@ -87,7 +87,7 @@ export async function* pagesUnder(kv: Kv, prefix: Key, limit: number): AsyncGene
 }
 
 /** Reads the rows under a prefix again and again, a page at each call: for sweeps. */
-export interface Rounds {
+interface Rounds {
   /** Whether the next page is the first one of a round. */
   readonly isAtStart: boolean;
   next(): Promise<Row[]>;

@@ -15,7 +15,7 @@ interface SealedWith {
 }
 
 /** One page of a walk over all secrets. */
-export interface WalkedPage {
+interface WalkedPage {
   /** Where the page began; undefined at the start. */
   cursor: string | undefined;
   nextCursor: string | null;

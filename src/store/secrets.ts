@@ -7,7 +7,7 @@ import { keyText } from "./batch.ts";
 export type Sealed = { sealed: string };
 
 /** Signs and verifies texts for one purpose. */
-export interface Signer {
+interface Signer {
   sign(text: string): Promise<Uint8Array>;
   verify(text: string, signature: Uint8Array<ArrayBuffer>): Promise<boolean>;
 }

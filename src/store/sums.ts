@@ -7,7 +7,7 @@ import type { Increment, Key, Write } from "./kv.ts";
 export type Sum = Map<string, readonly bigint[]>;
 
 /** Sums stored as rows: totals are available without reading the records that they count. */
-export interface Sums {
+interface Sums {
   /** Returns the rows after these increments, and what to call once they are committed. */
   after(additions: readonly Increment[]): { sets: Write["sets"]; committed(): void };
   /** The outcome of the write is unknown: its rows are not written to again. */

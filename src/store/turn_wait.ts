@@ -20,7 +20,7 @@ interface TurnWaitOptions {
 }
 
 /** A row when it is this process's turn to write it, and the turn as it was stored then. */
-export interface TurnBegun {
+interface TurnBegun {
   row: Row;
   stored: StoredTurn | null;
 }

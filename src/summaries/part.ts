@@ -9,7 +9,7 @@ import { addAll, callsOf, type CallTotals, summaryRows, totalsOf } from "./summa
 export type SummaryPart = { model: string } | { key: string };
 
 /** The requests of one model or key. Amounts are in 1e-9 units. */
-export interface PartTotals {
+interface PartTotals {
   /** All requests, including failed and refused ones. */
   requests: number;
   failed: number;

@@ -10,7 +10,7 @@ export interface RefusedModels {
 /** So many models of a project are counted by name in an hour: each is a value in the store. */
 const namesMax = 50;
 /** What all further ones are called. */
-export const otherModels = "other models";
+const otherModels = "other models";
 
 /** Creates the names of one process. */
 export function createRefusedModels({ now }: Pick<Clock, "now">): RefusedModels {

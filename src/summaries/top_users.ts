@@ -40,7 +40,7 @@ interface ObservedUse extends MonthSpend {
 }
 
 /** A user among those who spent most in a month. */
-export interface TopUser extends Omit<MonthSpend, "month"> {
+interface TopUser extends Omit<MonthSpend, "month"> {
   user: string;
 }
 

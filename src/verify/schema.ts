@@ -41,7 +41,7 @@ export const verifyQuerySchema = z.strictObject({
   error: "must not be greater than 'parts'",
 });
 /** The validated query. */
-export type VerifyQuery = z.output<typeof verifyQuerySchema>;
+type VerifyQuery = z.output<typeof verifyQuerySchema>;
 
 /** What is verified, in the form of the ledger's scan. */
 export function rangeOf({ since, part, parts, owner, until }: VerifyQuery): LedgerRange {

@@ -58,13 +58,13 @@ interface KnownDevice {
  * That a device belongs to a person, as of when the grant was prepared: signing out the others
  * after that invalidates it too.
  */
-export interface DeviceGrant {
+interface DeviceGrant {
   /** Returns the cookie by which the device is known from now on. */
   cookie(): Promise<string>;
 }
 
 /** Who decides on a device. */
-export interface Decider extends DeviceGrant {
+interface Decider extends DeviceGrant {
   /** Whether the device has no wallet: it gets one with the decision. */
   isNew: boolean;
   /**

@@ -94,7 +94,7 @@ export function walletLinkSets(token: string, link: WalletLink): Write["sets"] {
 }
 
 /** The e-mails that one inbox, or one wallet, has caused today. */
-export interface MailCount {
+interface MailCount {
   count: number;
   /** In milliseconds since 1970. */
   lastAt: number;

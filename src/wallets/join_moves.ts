@@ -30,7 +30,7 @@ import {
 } from "./store.ts";
 
 /** A wallet, and the one that it is part of. */
-export interface Joined {
+interface Joined {
   from: string;
   into: string;
 }

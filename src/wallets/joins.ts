@@ -22,10 +22,10 @@ import {
 import { readWaysOf, walletExists } from "./ways.ts";
 
 /** One side of a join. */
-export type JoinSide = "from" | "into";
+type JoinSide = "from" | "into";
 
 /** What an operator asks for. A wallet that nobody can open needs a reason instead of its owner. */
-export interface JoinRequest {
+interface JoinRequest {
   from: string;
   into: string;
   reasons: { from: string | null; into: string | null };

@@ -3,7 +3,7 @@ import type { Secrets } from "../store/secrets.ts";
 import { createSignedTokens, type SignedTokens } from "../store/signed_tokens.ts";
 
 /** What a signed cookie says. */
-export interface SignedCookie {
+interface SignedCookie {
   personId: string;
   epoch: number;
 }
@@ -12,7 +12,7 @@ export interface SignedCookie {
  * Reads the cookies of 0.9.0, which were signed by `SECRETS_KEY`: each is valid while a key that
  * signed it is known, for 400 days. Version 1.1 may drop it.
  */
-export interface SignedCookies {
+interface SignedCookies {
   /** Reads the cookie of a device with a wallet; null for any other text. */
   device(text: string): Promise<SignedCookie | null>;
   /** Reads the cookie of a device that had not decided yet; null for any other text. */

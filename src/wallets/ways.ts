@@ -7,7 +7,7 @@ import { listEmails } from "./email_rows.ts";
 import { listPasskeys } from "./store.ts";
 
 /** How many devices, passkeys and e-mail addresses open a wallet. */
-export interface WaysOf {
+interface WaysOf {
   devices: number;
   passkeys: number;
   emails: number;

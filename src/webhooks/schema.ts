@@ -188,7 +188,7 @@ export interface SubscriptionHealth {
 }
 
 /** One attempt of a delivery. */
-export interface Attempt {
+interface Attempt {
   /** In milliseconds since 1970. */
   at: number;
   latencyMs: number;

@@ -9,14 +9,14 @@ import { type Place, type Seed, seedsOf } from "./seeds.ts";
 import { answerAll } from "./upstream.ts";
 
 /** What the service did that it must never do, and the request that made it. */
-export interface Finding {
+interface Finding {
   /** The number of the body, which replays it with the seed. */
   at: number;
   what: string;
   request: string;
 }
 
-export interface FuzzOptions {
+interface FuzzOptions {
   seed: number;
   /** The first body, and how many. */
   from?: number;

@@ -37,7 +37,7 @@ export function pdfStream(
 export const deflated = (text: string): Uint8Array => new Uint8Array(deflateSync(text));
 
 /** How a PDF file is written. */
-export interface PdfOptions {
+interface PdfOptions {
   pages: number;
   /** The text of each page. */
   text?: string;
@@ -81,7 +81,7 @@ export function pdf(
 }
 
 /** How a WAV file is written. */
-export interface WavOptions {
+interface WavOptions {
   seconds: number;
   rate?: number;
   channels?: number;

@@ -1,5 +1,5 @@
 /** Headers of images, by their format's specification. */
-export type ImageHeader = (width: number, height: number) => number[];
+type ImageHeader = (width: number, height: number) => number[];
 
 /** The codes of a text's characters. */
 export const tag = (text: string) => [...text].map((char) => char.charCodeAt(0));
@@ -22,7 +22,7 @@ export const pngChunk = (type: string, data: readonly number[]) => [
 /** What a PNG file begins with. */
 export const pngStart = [0x89, ...tag("PNG\r\n\x1a\n")];
 /** A PNG file's first chunk. */
-export const ihdr = (width: number, height: number) =>
+const ihdr = (width: number, height: number) =>
   pngChunk("IHDR", [...be(width, 4), ...be(height, 4), 8, 6, 0, 0, 0]);
 
 /** A segment of a JPEG file. */

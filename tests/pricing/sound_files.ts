@@ -49,7 +49,7 @@ export const webmTracks = (more: readonly number[] = []): number[] =>
   );
 
 /** How the tables of a track are written. */
-export interface Tables {
+interface Tables {
   frames?: number;
   /** The index of the rate: 4 is 44.1 kHz. */
   rateIndex?: number;

@@ -2,7 +2,7 @@ import { encodeKey } from "../../src/store/key_bytes.ts";
 import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
 
 /** The limits of one atomic write and one key, as in Deno KV 2.9; in bytes or counts. */
-export interface StoreLimits {
+interface StoreLimits {
   checks: number;
   /** How many writes a process may have under way at once. */
   inFlight: number;
@@ -19,7 +19,7 @@ export interface StoreLimits {
 }
 
 /** The limits of a local file of Deno KV. */
-export const denoLimits: StoreLimits = {
+const denoLimits: StoreLimits = {
   checks: 100,
   inFlight: 1,
   namesFailed: false,

@@ -2,7 +2,7 @@ import { modelName } from "../support/model_formats.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** An upstream that routes lead to: its host, the model there, and that model's list price. */
-export interface RoutedUpstream {
+interface RoutedUpstream {
   host: string;
   model: string;
   /** In 1e-9 units a token. */

@@ -3,7 +3,7 @@ import type { MemoryStore } from "./memory_store.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** What happens to an atomic write on its way to the store and back. */
-export type Fate =
+type Fate =
   /** Lands, and is reported as landed. */
   | "lands"
   /** Does not arrive; the caller gets an error. */

@@ -8,7 +8,7 @@ interface Moment {
 }
 
 /** The start of every simulation, in milliseconds since 1970: shortly before the year's end. */
-export const startOfTime = Date.UTC(2025, 11, 31, 23, 59, 15);
+const startOfTime = Date.UTC(2025, 11, 31, 23, 59, 15);
 
 /**
  * Time that moves from one event to the next, in fractions of a millisecond, and the only source of
@@ -146,7 +146,7 @@ function atRest(): Promise<void> {
 const linesKept = 60;
 
 /** What happened, as a hash of everything and the last steps in words. */
-export class Trace {
+class Trace {
   #one = 0xdeadbeef;
   #other = 0x41c6ce57;
   #steps = 0;

@@ -80,7 +80,7 @@ export function faultsOf(validator: ValidateFunction, value: unknown): string {
 }
 
 /** Returns the operation of a request in the document; null for an unknown one. */
-export function operationOf({ method, url }: Request): string[] | null {
+function operationOf({ method, url }: Request): string[] | null {
   const path = new URL(url).pathname.replace(/\/{2,}/g, "/").replace(/(.)\/$/, "$1");
   const found = apiDocument().addresses.find(({ pattern }) => pattern.test(path));
   const verb = method.toLowerCase();

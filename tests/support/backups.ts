@@ -5,7 +5,7 @@ import { databaseOf, type Farebox } from "./process.ts";
 import { adminKey, type Body, testPricing } from "./world.ts";
 
 /** A project of a service, and a caller's key. */
-export interface Shop {
+interface Shop {
   projectId: string;
   key: string;
 }
@@ -18,7 +18,7 @@ export async function openShop(farebox: Farebox): Promise<Shop> {
 }
 
 /** Callers that each do one thing after another. */
-export interface Load {
+interface Load {
   /** For each caller: the ids of the entries that it got responses about, in order. */
   chains: readonly string[][];
   /** How many responses it got in all. */
@@ -80,7 +80,7 @@ async function doOne(
 }
 
 /** All entries and all users of a project. */
-export interface ShopBooks {
+interface ShopBooks {
   entries: Body[];
   users: Body[];
 }

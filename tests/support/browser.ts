@@ -13,7 +13,7 @@ const screens = {
 export type Screen = keyof typeof screens;
 
 /** A browser in front of a world that listens on its own port. */
-export interface Visit extends AsyncDisposable {
+interface Visit extends AsyncDisposable {
   url: string;
   page: Page;
   /** The requests of the page, and its errors. */

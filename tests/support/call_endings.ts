@@ -20,7 +20,7 @@ import { keysUnder, verify } from "./verify.ts";
 import type { World } from "./world.ts";
 
 /** A part of an upstream's body; `beyond` comes in place of the rest. */
-export type Part = "head" | "text" | "rest" | "error" | "beyond";
+type Part = "head" | "text" | "rest" | "error" | "beyond";
 
 /** What is done to a call to end it so. */
 export interface Deed {

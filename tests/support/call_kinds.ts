@@ -52,7 +52,7 @@ export interface CallKind {
 }
 
 /** A step of ours after the upstream has answered, which may throw. */
-export interface Step {
+interface Step {
   of: object;
   method: string;
   /** A method of what that one returns. */

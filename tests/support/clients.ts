@@ -42,7 +42,7 @@ function retryingAtOnce(response: Response): Response {
 }
 
 /** The result that a client got. */
-export interface Verdict {
+interface Verdict {
   text: string;
   finish: unknown;
   /** Prompt and completion tokens, where the client reports them. */

@@ -1,5 +1,5 @@
 /** A proxy between a caller and a server that cuts connections in the middle of a response. */
-export interface CuttingProxy extends AsyncDisposable {
+interface CuttingProxy extends AsyncDisposable {
   url: string;
   /** How many connections were cut. */
   readonly cuts: number;

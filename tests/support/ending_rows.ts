@@ -16,7 +16,7 @@ const retentionMs = 30 * dayMs;
 const policy = { attemptsMax: 8, backoffBaseMs: 30_000 };
 
 /** What a row belongs to, when it ends, and what tells it from the others. */
-export interface Ending {
+interface Ending {
   projectId: string;
   /** In milliseconds since 1970. */
   endsAt: number;
@@ -39,7 +39,7 @@ const lifetimes: Record<string, number> = {
 };
 
 /** A value that ends at that time, of any of the kinds with an end of their own. */
-export function endingValue(kind: unknown, endsAt: number): Uint8Array {
+function endingValue(kind: unknown, endsAt: number): Uint8Array {
   const since = endsAt - (lifetimes[String(kind)] ?? 0);
   if (kind === "paywalled" || kind === "target_health") return toBytes(since);
   const done = { status: "done", updatedAt: new Date(since).toISOString() };

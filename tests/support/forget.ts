@@ -50,7 +50,7 @@ export async function rowsAsTextOf(world: World, user: string): Promise<string> 
 }
 
 /** A user with every kind of stored record, whose every delivery has ended. */
-export async function makeKnown(world: World, user = ada): Promise<void> {
+async function makeKnown(world: World, user = ada): Promise<void> {
   const deposit = (amount: string, key: string) =>
     move(world, "/v1/user/balance/deposit", { user, amount, metadata: { mail: user } }, key);
   await deposit("5", `order of ${user}`.replaceAll(" ", "-"));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chunk, usageChunk } from "./upstream.ts";
 
 /** An upstream that stops in the middle of a stream until it is told to continue. */
-export interface HeldUpstream extends AsyncDisposable {
+interface HeldUpstream extends AsyncDisposable {
   url: string;
   release(): void;
 }

@@ -6,7 +6,7 @@ export const messagesPath = "/v1/messages";
 export const claude = "claude-sonnet-5";
 
 /** Input 3, output 15, cache writes 3.75 and 6, cache reads 0.3 for a million tokens. */
-export const claudePrice = {
+const claudePrice = {
   input: "3",
   output: "15",
   cachedInput: "0.3",

@@ -19,7 +19,7 @@ export interface Said {
 }
 
 /** An event of a stream, as JSON or as it is, and what it has of the response. */
-export interface SaidEvent {
+interface SaidEvent {
   data: unknown;
   says?: "text" | "usage";
 }

@@ -5,7 +5,7 @@ import { textOf } from "./snippets.ts";
 const fixtures = fileURLToPath(new URL("../fixtures/tls", import.meta.url));
 
 /** An nginx for a test, configured as in the guide. */
-export interface Nginx extends AsyncDisposable {
+interface Nginx extends AsyncDisposable {
   /** With TLS, for the name `localhost`. */
   url: string;
   /** The output of `nginx -t` about the configuration. */

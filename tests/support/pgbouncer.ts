@@ -1,7 +1,7 @@
 import type { PostgresServer } from "./postgres.ts";
 
 /** A PgBouncer in front of a server of a test. */
-export interface PgBouncer extends AsyncDisposable {
+interface PgBouncer extends AsyncDisposable {
   /** The URL of the server's database through it. */
   url: string;
 }

@@ -1,5 +1,5 @@
 /** A fault of ours that happens once, when it is armed. */
-export interface Plant extends Disposable {
+interface Plant extends Disposable {
   isArmed: boolean;
   hasThrown: boolean;
 }

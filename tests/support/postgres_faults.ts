@@ -1,7 +1,7 @@
 import { type PostgresServer, startPostgres } from "./postgres.ts";
 
 /** A database that a test can make fail. */
-export interface FaultyPostgres extends AsyncDisposable {
+interface FaultyPostgres extends AsyncDisposable {
   /** For services, with the hosts of all servers. */
   url: string;
   /** Ends the primary at once; resolves when a primary can be used again. */

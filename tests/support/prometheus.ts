@@ -7,7 +7,7 @@ import { createWorld, type World } from "./world.ts";
 export const metricsToken = "a-token-for-prometheus";
 
 /** A page of metrics, as Prometheus reads it. */
-export interface MetricsPage {
+interface MetricsPage {
   /** By family: its type. */
   types: Map<string, string>;
   /** By series, such as `a_total{of="chat"}`: its value. */
@@ -22,7 +22,7 @@ const sample = new RegExp(`^(${name})(\\{${label}(?:,${label})*\\})? (\\S+)$`);
  * Reads the text format 0.0.4. Fails at an invalid line, a duplicate series, a series whose family
  * was not declared, and a histogram whose buckets do not add up.
  */
-export function parseMetrics(text: string): MetricsPage {
+function parseMetrics(text: string): MetricsPage {
   const page: MetricsPage = { types: new Map(), series: new Map() };
   assert.ok(text.endsWith("\n"));
   for (const line of text.split("\n")) {

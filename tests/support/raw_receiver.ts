@@ -1,7 +1,7 @@
 const encoder = new TextEncoder();
 
 /** A receiver that only knows bytes, on this machine. */
-export interface RawReceiver extends Disposable {
+interface RawReceiver extends Disposable {
   port: number;
   /** How many connections were opened. */
   readonly connections: number;

@@ -5,7 +5,7 @@ import type { Body, CallOptions, World } from "./world.ts";
 export const responsesPath = "/v1/responses";
 
 /** Ada's default request. */
-export function responseRequest(fields: Body = {}): Body {
+function responseRequest(fields: Body = {}): Body {
   return { model: "test-model", input: "Hi", user: "ada", ...fields };
 }
 

@@ -2,7 +2,7 @@ import type { WebhookHttpRequest, WebhookHttpResponse } from "../../src/deps.ts"
 import { faultOfDelivery } from "./api_document.ts";
 
 /** One delivery as a subscriber received it. */
-export interface Received {
+interface Received {
   url: string;
   addresses: readonly string[];
   headers: Record<string, string>;

@@ -17,7 +17,7 @@ import { mulberry32 } from "./random.ts";
 import { adminKey, type Body } from "./world.ts";
 
 /** The results of a torture run. */
-export interface Outcome {
+interface Outcome {
   seed: number;
   seconds: number;
   kills: number;

@@ -6,7 +6,7 @@ import { chunk, usageChunk } from "./upstream.ts";
 import { adminKey, type Body, testPricing } from "./world.ts";
 
 /** An upstream whose responses take a while. */
-export interface SlowUpstream extends AsyncDisposable {
+interface SlowUpstream extends AsyncDisposable {
   url: string;
   /** Calls that it is serving now. */
   readonly running: number;
@@ -84,7 +84,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /** An upstream that streams as fast as it is read. */
-export interface LongUpstream extends AsyncDisposable {
+interface LongUpstream extends AsyncDisposable {
   url: string;
   /** Chunks that it has sent, or that wait to be sent. */
   readonly sent: number;
@@ -133,7 +133,7 @@ export async function makeProject(farebox: Farebox, maxOutputTokens = 1_000): Pr
 }
 
 /** A call, as its caller observed it. */
-export interface Attempt {
+interface Attempt {
   user: string;
   /** The entry that the service named, if it got that far. */
   activityId: string | null;

@@ -4,7 +4,7 @@ import { type Receiver, receiverEnv, startReceiver } from "./receiver.ts";
 import { makeProject, sleep } from "./traffic.ts";
 
 /** The results of killing a service again and again under load. */
-export interface KillLedger {
+interface KillLedger {
   kills: number;
   /** Deposits whose caller got a response that they are recorded. */
   acknowledged: number;

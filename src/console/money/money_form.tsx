@@ -12,7 +12,7 @@ import { ExactMoney } from "../../pages/parts.tsx";
 const reasonCharsMax = 500;
 
 /** The input of a deposit or refund form. */
-export interface MoneyFormInput {
+interface MoneyFormInput {
   /** Null where the field is empty. */
   amount: Amount | null;
   reason: string | null;

@@ -7,7 +7,7 @@ import { merchantIdOf, unbookedOfProject } from "../../payments/unbooked.ts";
 import { isSecretWrong, readUnverified } from "../../payments/unverified.ts";
 
 /** Something that needs a hand, and where. */
-export interface AttentionItem {
+interface AttentionItem {
   text: string;
   href: string;
 }

@@ -41,7 +41,7 @@ export interface LedgerDeps {
 }
 
 /** The project, the request and the cause of a money operation. */
-export interface MoneyCall {
+interface MoneyCall {
   project: Project;
   trigger: Trigger;
   incoming: Incoming;

@@ -165,7 +165,7 @@ const activitySchema = z.object({
   }),
 }).meta({ id: "Activity" });
 /** One entry of the ledger, as lists of activities show it. */
-export type Activity = z.output<typeof activitySchema>;
+type Activity = z.output<typeof activitySchema>;
 
 /** A page of activities, newest first. */
 export const activitiesSchema = z.object({ activities: z.array(activitySchema), nextCursor })

@@ -19,7 +19,7 @@ export interface AttemptDeps {
 }
 
 /** Runs attempts of leased deliveries. */
-export interface AttemptRunner {
+interface AttemptRunner {
   /** Opens the subscription, sends the event, and records the result. */
   run(claimed: LeasedDelivery): Promise<void>;
 }

@@ -4,7 +4,7 @@ import { outboxGraceMs } from "./fan_out.ts";
 import { countOutbox, listDue, listReady } from "../store.ts";
 
 /** Deliveries waiting in the store. NaN where the store does not answer. */
-export interface Backlog {
+interface Backlog {
   due: number;
   /** How long the oldest due delivery has waited, in ms. */
   oldestMs: number;

@@ -2,7 +2,7 @@ import type { Delivery } from "../schema.ts";
 import type { SendResult } from "./send.ts";
 
 /** When a delivery is retried, and how often. */
-export interface RetryPolicy {
+interface RetryPolicy {
   attemptsMax: number;
   backoffBaseMs: number;
 }

@@ -54,7 +54,7 @@ export function removeDelivery(write: Write, delivery: Delivery): void {
 }
 
 /** A row that points to a delivery. */
-export type Pointer = { key: Key; value: Uint8Array };
+type Pointer = { key: Key; value: Uint8Array };
 
 const nothing = new Uint8Array();
 const textOf = ({ key }: Pointer) => key.join(" ");

@@ -224,6 +224,6 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
 }
 
 /** What the dispatcher depends on. */
-export interface DispatcherDeps extends AttemptDeps {
+interface DispatcherDeps extends AttemptDeps {
   reportFailing: ReportFailing;
 }

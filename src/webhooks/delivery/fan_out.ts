@@ -13,7 +13,7 @@ import { putDelivery } from "./delivery_rows.ts";
 import type { Delivery } from "../schema.ts";
 
 /** Turns events into deliveries. */
-export interface FanOut {
+interface FanOut {
   /**
    * Delivers an event that this process has just committed. For a single subscription nothing is
    * written before the first attempt: the event's outbox row protects it until its result, or for a

@@ -9,7 +9,7 @@ import type { Delivery } from "../schema.ts";
 import { listDue, readDeliveries, readEventTexts } from "../store.ts";
 
 /** Leases of due deliveries. */
-export interface Leases {
+interface Leases {
   /** Leases what is due at an endpoint, as far as it has slots, and starts it. */
   take(endpoint: Endpoint): Promise<void>;
 }

@@ -14,7 +14,7 @@ import type { LogEntry } from "../view.ts";
 const freshMax = 2_000;
 
 /** Which deliveries a listing of the log returns: of every status, or of one. */
-export interface LogQuery {
+interface LogQuery {
   filter: LogFilter;
   status: DeliveryStatus | null;
   limit: number;

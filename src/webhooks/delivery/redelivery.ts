@@ -39,7 +39,7 @@ export interface Redelivery {
 }
 
 /** Deliveries that failed at a subscription since a time, in ms since 1970. */
-export interface FailedSince {
+interface FailedSince {
   subscriptionId: string;
   since: number;
 }

@@ -22,7 +22,7 @@ export interface SendResult {
 }
 
 /** The result of an attempt, as metrics count it. */
-export type AttemptResult = keyof Deps["metrics"]["attempts"];
+type AttemptResult = keyof Deps["metrics"]["attempts"];
 
 /** A delivery to send. */
 export interface OutgoingWebhook {

@@ -11,7 +11,7 @@ import type { Delivery, SubscriptionHealth } from "../schema.ts";
 import { putHealth, readSubscription } from "../store.ts";
 
 /** After this time without a success, the project's other subscriptions are notified, in ms. */
-export const failingAfterMs = 24 * 60 * 60 * 1000;
+const failingAfterMs = 24 * 60 * 60 * 1000;
 
 /** Whether all attempts have failed for so long that someone should look at the endpoint. */
 export function isFailingLong(
