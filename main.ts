@@ -89,7 +89,7 @@ async function main(): Promise<void> {
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
   await app.beat();
-  const door = await orExit(() => open(app, deps));
+  const server = await orExit(() => open(app, deps));
   app.findUnpayable().then((projects) => reportUnpayable(deps, projects, { forPeople, say }))
     .catch((error) => deps.log("warn", "checkouts_not_looked_at", errorFields(error)));
   const stopSweeping = repeat(deps, { everyMs: sweepEveryMs, work: () => app.sweep() });
@@ -107,7 +107,7 @@ async function main(): Promise<void> {
       stopPolling();
       stopWatching();
       stopBeating();
-      stop(door, app, deps);
+      stop(server, app, deps);
     });
   }
 }
@@ -256,10 +256,10 @@ function repeat(
 }
 
 /** Stops accepting requests, lets calls finish, cuts and charges the rest, and closes the store. */
-async function stop(door: HttpServer, app: App, deps: OutsideDeps) {
+async function stop(server: HttpServer, app: App, deps: OutsideDeps) {
   const { clock, committer, config, kv, log } = deps;
   log("info", "stopping", { running: app.running.size });
-  const closed = door.shutdown();
+  const closed = server.shutdown();
   await Promise.race([closed, clock.sleep(config.deploy ? finishMs.deploy : finishMs.usual)]);
   app.running.cutAll(
     new ApiError(503, {

@@ -80,8 +80,13 @@ async function recordCopy(
 ): Promise<void> {
   const deps = { id: createIds(Date.now, Math.random), clock: { now: Date.now } };
   const by: AuditActor = { actor: { type: "operator", id: "operator" }, via: "command" };
-  const deed = { by, action: "data.copied", target: project ?? "all", detail: { rows } } as const;
-  await target.atomic({ ...emptyWrite(), sets: [auditRow(deps, project, deed)] });
+  const auditAction = {
+    by,
+    action: "data.copied",
+    target: project ?? "all",
+    detail: { rows },
+  } as const;
+  await target.atomic({ ...emptyWrite(), sets: [auditRow(deps, project, auditAction)] });
 }
 
 async function openBoth(options: CopyOptions): Promise<[Store, Store]> {

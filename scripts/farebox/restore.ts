@@ -109,8 +109,8 @@ async function recordRestore(path: string, file: string): Promise<void> {
   const deps = { id: createIds(Date.now, Math.random), clock: { now: Date.now } };
   const by: AuditActor = { actor: { type: "operator", id: "operator" }, via: "command" };
   const detail = { file: basename(file) };
-  const deed = { by, action: "backup.restored", target: "all", detail } as const;
-  const row = auditRow(deps, null, deed);
+  const auditAction = { by, action: "backup.restored", target: "all", detail } as const;
+  const row = auditRow(deps, null, auditAction);
   await denoKv(database).atomic({ ...emptyWrite(), sets: [row] });
 }
 

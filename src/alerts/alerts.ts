@@ -3,7 +3,7 @@ import { ApiError, badRequest, errorFields } from "../base/errors.ts";
 import { timeOfId } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import { readForgetJob } from "../ledger/forget_account.ts";
-import { type AuditActor, recordDeed } from "../projects/audit.ts";
+import { type AuditActor, recordAction } from "../projects/audit.ts";
 import { confirmedEmails } from "../projects/alert_emails.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { Project } from "../projects/schema.ts";
@@ -122,7 +122,7 @@ export function createAlerts(services: AlertServices): Alerts {
   async function mail(project: Project, state: AlertState): Promise<void> {
     const { sendMail, config: { baseUrl } } = deps;
     const to = confirmedEmails(project);
-    const news = untold(state, clock.now());
+    const news = alertsToMail(state, clock.now());
     if (!sendMail || to.length === 0 || news.length === 0) return;
     const waitMs = state.mail.nextAt - clock.now();
     // A longer time than possible means that a clock was set.
@@ -190,7 +190,7 @@ export function createAlerts(services: AlertServices): Alerts {
         const message = `The mail server did not accept the e-mail: ${messageOf(cause)}`;
         throw new ApiError(502, { message, code: "mail_failed", cause });
       }
-      await recordDeed(deps, project.id, { by, action: "alerts.tested", target: project.id });
+      await recordAction(deps, project.id, { by, action: "alerts.tested", target: project.id });
     },
   };
 }
@@ -215,15 +215,15 @@ async function withoutErased(
   return { ...state, alerts: state.alerts.filter(isKept) };
 }
 
-/** The alerts of which recipients have yet to be told. */
-function untold({ alerts }: AlertState, now: number): Alert[] {
+/** The alerts that the next e-mail lists: those whose present state was not mailed yet. */
+function alertsToMail({ alerts }: AlertState, now: number): Alert[] {
   return alerts.filter(({ mailed, resolvedAt }) => {
     if (resolvedAt === null) return mailed === "nothing";
     return mailed === "fired" || mailed === "nothing" && now - resolvedAt < oldNewsMs;
   });
 }
 
-/** An alert after an e-mail that told of it as it was then. */
+/** The alert, marked as mailed in the state that the e-mail described. */
 function marked(alert: Alert, told: ReadonlyMap<string, number | null>): Alert {
   const resolvedAt = told.get(alert.id);
   if (resolvedAt === undefined) return alert;

@@ -4,7 +4,7 @@ import { ApiError, badRequest, errorFields } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectAdmin } from "../projects/admin.ts";
-import { type AuditActor, auditRow, recordDeed } from "../projects/audit.ts";
+import { type AuditActor, auditRow, recordAction } from "../projects/audit.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Project } from "../projects/schema.ts";
 import { attemptsToWrite } from "../store/backoff.ts";
@@ -157,8 +157,8 @@ export async function createConfirmations(
         throw badRequest("email", "This address is not waiting for a confirmation.");
       }
       await send(project, email, pauseMs.again);
-      const deed = { by, action: "alerts.confirmation_sent", target: id } as const;
-      await recordDeed(deps, id, { ...deed, detail: { email } });
+      const auditAction = { by, action: "alerts.confirmation_sent", target: id } as const;
+      await recordAction(deps, id, { ...auditAction, detail: { email } });
     },
     async read(token) {
       const value = await links.read(token);
@@ -176,8 +176,8 @@ export async function createConfirmations(
         const waiting = project.unconfirmedEmails ?? [];
         const unconfirmedEmails = waiting.filter((other) => other !== email);
         if (unconfirmedEmails.length < waiting.length) {
-          const deed = { by, action: "alerts.address_confirmed", target: id } as const;
-          write.sets.push(auditRow(deps, id, { ...deed, detail: { email } }));
+          const auditAction = { by, action: "alerts.address_confirmed", target: id } as const;
+          write.sets.push(auditRow(deps, id, { ...auditAction, detail: { email } }));
         }
         return { project: { ...project, unconfirmedEmails }, events: [] };
       });

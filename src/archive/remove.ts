@@ -22,7 +22,7 @@ export async function beginFile(
 ): Promise<void> {
   const known = await readArchived(deps.kv, projectId);
   if (known?.sha256 === sha256) return;
-  const deed = {
+  const auditAction = {
     by,
     action: "data.archived" as const,
     target: "entries",
@@ -30,7 +30,7 @@ export async function beginFile(
   };
   await deps.committer.commit({
     ...emptyWrite(),
-    sets: [auditRow(deps, projectId, deed), stateRow(projectId, known, { before, sha256 })],
+    sets: [auditRow(deps, projectId, auditAction), stateRow(projectId, known, { before, sha256 })],
   });
 }
 

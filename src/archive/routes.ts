@@ -5,7 +5,7 @@ import { parseWith, readJsonBody, readQuery } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
-import { byOperator, recordDeed } from "../projects/audit.ts";
+import { byOperator, recordAction } from "../projects/audit.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Project } from "../projects/schema.ts";
 import { beginFile, removeArchived } from "./remove.ts";
@@ -42,7 +42,7 @@ export function archiveRoutes({ deps, adminGuard, projectCache }: ArchiveDeps) {
       const before = requireOld(query.before);
       const by = byOperator("api", incoming.address());
       const about = { target: "archivable", detail: { before: query.before } };
-      await recordDeed(deps, projectId, { by, action: "data.exported", ...about });
+      await recordAction(deps, projectId, { by, action: "data.exported", ...about });
       return new Response(archivableLines(deps.kv, { projectId, before, after }), {
         headers: {
           "content-type": "application/jsonl",

@@ -2,7 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import type { Config } from "../config/config.ts";
 import type { Deps, Snapshot } from "../deps.ts";
 import type { AdminGuard } from "../projects/admin_guard.ts";
-import { byOperator, recordDeed } from "../projects/audit.ts";
+import { byOperator, recordAction } from "../projects/audit.ts";
 import { sealBytes } from "./seal.ts";
 import { sealedStream } from "./stream.ts";
 
@@ -28,7 +28,7 @@ export function backupRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: Adm
       const taken = await snapshot();
       const detail = { bytes: taken.bytes };
       const by = byOperator("api", address());
-      await recordDeed(deps, null, { by, action: "backup.created", target: "all", detail })
+      await recordAction(deps, null, { by, action: "backup.created", target: "all", detail })
         .catch((error) => {
           isRunning = false;
           taken.stream.cancel(error).catch(() => {});

@@ -6,7 +6,7 @@ import type { Incoming } from "../base/handler.ts";
 import { type Config, publicPath } from "../config/config.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
-import { fromAddress, recordDeed } from "../projects/audit.ts";
+import { fromAddress, recordAction } from "../projects/audit.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Flash, withFlash } from "./flash.ts";
@@ -142,8 +142,8 @@ export function createConsoleGuard(
     const detail = filters.length === 0
       ? {}
       : { filters: filters.map((name) => name.slice(0, 64)) };
-    const deed = { by, action: "data.exported" as const, target, detail };
-    await recordDeed(deps, project?.id ?? null, deed);
+    const auditAction = { by, action: "data.exported" as const, target, detail };
+    await recordAction(deps, project?.id ?? null, auditAction);
   }
 
   async function open(

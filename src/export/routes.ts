@@ -5,7 +5,7 @@ import { parseWith, readQuery } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
 import { listEntries } from "../ledger/activities.ts";
 import { listAllUsers } from "../ledger/users.ts";
-import { byOperator, listActions, recordDeed } from "../projects/audit.ts";
+import { byOperator, listActions, recordAction } from "../projects/audit.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
@@ -49,7 +49,7 @@ export function exportRoutes({ deps, adminGuard, projectCache }: ExportDeps) {
       const about = { target: query.what, detail: { project: project.id, ...detailOf(query) } };
       // A trail that grew by its own export would never be exported to its end.
       const trail = query.what === "audit" ? null : project.id;
-      await recordDeed(deps, trail, { by, action: "data.exported", ...about });
+      await recordAction(deps, trail, { by, action: "data.exported", ...about });
       return new Response(body, {
         headers: {
           "content-type": query.format === "csv" ? "text/csv; charset=utf-8" : "application/jsonl",

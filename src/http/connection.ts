@@ -39,7 +39,7 @@ const restMs = 1_000;
 /** One connection to a server, for one request after another. */
 export class HttpConnection {
   readonly #socket: HttpSocket;
-  readonly #keeper: ConnectionPool;
+  readonly #pool: ConnectionPool;
   #buffer = new Uint8Array(bufferBytes);
   /** Received and unused bytes are between these. */
   #start = 0;
@@ -49,9 +49,9 @@ export class HttpConnection {
   #closed = false;
   #received = 0;
 
-  constructor(socket: HttpSocket, keeper: ConnectionPool) {
+  constructor(socket: HttpSocket, pool: ConnectionPool) {
     this.#socket = socket;
-    this.#keeper = keeper;
+    this.#pool = pool;
   }
 
   /**
@@ -129,9 +129,7 @@ export class HttpConnection {
 
   async #readHead(): Promise<Head> {
     for (let interim = 0; interim <= interimHeadsMax;) {
-      const head = this.#end > this.#start
-        ? readHead(this.#unused(), this.#keeper.isTolerant)
-        : null;
+      const head = this.#end > this.#start ? readHead(this.#unused(), this.#pool.isTolerant) : null;
       if (!head) {
         if (!await this.#more()) throw new Error("the server disconnected before it responded");
         continue;
@@ -147,7 +145,7 @@ export class HttpConnection {
 
   #framing(head: Head): BodyFraming {
     try {
-      return framingOf(head, this.#keeper.isTolerant);
+      return framingOf(head, this.#pool.isTolerant);
     } catch (error) {
       if (error instanceof ProtocolError) error.head = head;
       throw error;
@@ -167,7 +165,7 @@ export class HttpConnection {
       forget();
       const reusable = framing.done && stays && !this.#sending && this.#start === this.#end;
       if (close || this.#closed || !reusable) this.close();
-      else this.#keeper.keep(this, keepAliveMs);
+      else this.#pool.keep(this, keepAliveMs);
     };
     const read = async (): Promise<Uint8Array<ArrayBuffer> | null> => {
       if (ended) return null;
@@ -189,7 +187,7 @@ export class HttpConnection {
 
   /** Reads the end of the body if it is near, so that the connection can be kept. */
   async #readRest(read: UpstreamBody["read"]): Promise<void> {
-    const stop = this.#keeper.clock.after(restMs, () => this.close());
+    const stop = this.#pool.clock.after(restMs, () => this.close());
     for (let length = 0; length < restBytesMax;) {
       const piece = await read().catch(() => null);
       if (!piece) break;
@@ -206,7 +204,7 @@ export class HttpConnection {
       if (piece.length > 0) return piece;
       if (framing.done) break;
       // A read that fills the buffer is not a stream of small events.
-      const turn = this.#end < this.#buffer.length ? this.#keeper.pace.turn() : null;
+      const turn = this.#end < this.#buffer.length ? this.#pool.pace.turn() : null;
       if (turn) await turn;
       if (await this.#more()) continue;
       if (framing.untilClose) break;
@@ -226,7 +224,7 @@ export class HttpConnection {
     this.#reading = null;
     this.#end += length ?? 0;
     this.#received += length ?? 0;
-    const { receivedMax = Infinity } = this.#keeper;
+    const { receivedMax = Infinity } = this.#pool;
     if (this.#received > receivedMax) {
       throw new ProtocolError(`the server sent too much: more than ${receivedMax} bytes`);
     }

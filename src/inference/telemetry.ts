@@ -44,7 +44,7 @@ interface CallUse {
   attempts: number;
 }
 
-interface StepsOptions {
+interface TelemetryOptions {
   /** Our own id of the request. */
   id: string;
   endpoint: FormatName;
@@ -79,7 +79,7 @@ export class CallTelemetry {
 
   constructor(
     deps: Pick<Deps, "metrics" | "clock" | "committer" | "tracing" | "showCall">,
-    { id, endpoint, startedAt, requestId, requestLog, refusedModels }: StepsOptions,
+    { id, endpoint, startedAt, requestId, requestLog, refusedModels }: TelemetryOptions,
   ) {
     this.about = { requestId, caller: null, user: null, model: null, stream: false };
     this.#id = id;

@@ -62,7 +62,7 @@ export function createAccountQueue(
 ): AccountQueue {
   const lanes = new Map<string, Lane>();
   const cache = createAccountCache(deps.clock, deps.kv.limits);
-  const claims = createSeenKeys();
+  const seenKeys = createSeenKeys();
   const turns = createRowTurns(deps);
   const wallets = createLocks();
   const listeners = new Map<string, Set<() => void>>();
@@ -122,7 +122,7 @@ export function createAccountQueue(
       if (tx.changed) {
         const left = lane.waiting.length + batch.length - decisions.length;
         const version = await commitTx(lane, tx, left);
-        if (version === null && unread.length > 0) claims.onCollision();
+        if (version === null && unread.length > 0) seenKeys.onCollision();
         if (version === null) {
           lane.tried = found;
           continue;
@@ -151,8 +151,8 @@ export function createAccountQueue(
   async function openTx(name: string, ref: AccountRef, batch: QueuedOp[], attempt: number) {
     const known = cache.find(name);
     // A decision that writes nothing is only trusted on a fresh record, so then everything is read.
-    const looksFor = (claim: string) => !claims.isNew(claim) || !known || attempt > 0;
-    const { keys, unread } = rowsToRead(batch, looksFor);
+    const mustRead = (name: string) => !seenKeys.isNew(name) || !known || attempt > 0;
+    const { keys, unread } = rowsToRead(batch, mustRead);
     if (ref.wallet) keys.push(authorizationKey(ref.projectId, ref.user));
     const place = accountLocation(ref);
     const wanted = known ? keys : [accountKey(place.owner, place.name), ...keys];
@@ -363,10 +363,10 @@ function budgetsOf(batch: readonly QueuedOp[]): readonly Budget[] {
   return budgets;
 }
 
-/** The rows that operations read, each once, and those that they claim without reading. */
+/** The rows that operations read, each once, and those that they create without reading first. */
 function rowsToRead(
   batch: QueuedOp[],
-  looksFor: (claim: string) => boolean,
+  mustRead: (name: string) => boolean,
 ): { keys: Key[]; unread: Key[] } {
   const keys = new Map<string, Key>();
   const unread = new Map<string, Key>();
@@ -375,7 +375,7 @@ function rowsToRead(
     if (!uniqueKey) continue;
     const name = keyText(uniqueKey);
     if (unread.has(name) || keys.has(name)) continue;
-    (looksFor(name) ? keys : unread).set(name, uniqueKey);
+    (mustRead(name) ? keys : unread).set(name, uniqueKey);
   }
   return { keys: [...keys.values()], unread: [...unread.values()] };
 }

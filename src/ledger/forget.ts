@@ -94,8 +94,8 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
       if (refused) throw refused;
     }
     const { projectId, pseudonym: target, forfeit } = job;
-    const deed = { by, action: "user.forgotten" as const, target, detail: { forfeit } };
-    await moveAccount({ deps, queue }, job, auditRow(deps, projectId, deed));
+    const auditAction = { by, action: "user.forgotten" as const, target, detail: { forfeit } };
+    await moveAccount({ deps, queue }, job, auditRow(deps, projectId, auditAction));
     // Another call that started it at the same time has chosen the name.
     return (await readForgetJob(kv, job.projectId, job.user))?.job ?? job;
   }

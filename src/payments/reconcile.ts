@@ -4,7 +4,7 @@ import { parseWith, readJsonBody } from "../base/request.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { jsonResponse } from "../base/response.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
-import { type AuditActor, byOperator, recordDeed } from "../projects/audit.ts";
+import { type AuditActor, byOperator, recordAction } from "../projects/audit.ts";
 import { type Reconciled, reconcileSchema } from "./api_doc.ts";
 import { findProject, handleEvent } from "./handle_event.ts";
 import { type Merchant, merchantOfPath, type PaymentDeps } from "./merchant.ts";
@@ -131,5 +131,5 @@ async function writeAudit(
   if (booked === 0 && changes === 0) return;
   const detail = { since, booked, changes };
   const trail = id === "instance" ? null : id;
-  await recordDeed(deps, trail, { by, action: "stripe.reconciled", target: id, detail });
+  await recordAction(deps, trail, { by, action: "stripe.reconciled", target: id, detail });
 }

@@ -135,8 +135,8 @@ export function createCatalogueRefresh(
       write.checks.push({ key: catalogueHeadKey, version: row.version });
       write.sets.push({ key: catalogueHeadKey, value: toBytes(head) });
       const detail = { date, changed: changes.length };
-      const deed = { by, action: "catalogue.refreshed", target: head.id, detail } as const;
-      write.sets.push(auditRow(deps, null, deed));
+      const auditAction = { by, action: "catalogue.refreshed", target: head.id, detail } as const;
+      write.sets.push(auditRow(deps, null, auditAction));
       parts.forEach((value, at) => write.sets.push({ key: cataloguePartKey(head.id, at), value }));
       for (let at = 0; before && at < before.parts; at++) {
         write.deletes.push(cataloguePartKey(before.id, at));

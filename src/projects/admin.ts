@@ -209,8 +209,8 @@ export function createProjectAdmin(
     return key;
   }
 
-  function audit(write: Write, projectId: string, deed: AuditAction): void {
-    write.sets.push(auditRow(deps, projectId, deed));
+  function audit(write: Write, projectId: string, auditAction: AuditAction): void {
+    write.sets.push(auditRow(deps, projectId, auditAction));
   }
 
   return {
@@ -225,14 +225,14 @@ export function createProjectAdmin(
       const [app, owner] = firstKeys.map((settings) => newKey(project.id, settings, by));
       for (const made of [app, owner]) if (made) putApiKey(write, made.key, hashKey(made.apiKey));
       const { id: target, name, mode, currency } = project;
-      const deed = {
+      const auditAction = {
         by,
         action: "project.created" as const,
         target,
         detail: { name, mode, currency },
       };
-      audit(write, project.id, deed);
-      write.sets.push(auditRow(deps, null, deed));
+      audit(write, project.id, auditAction);
+      write.sets.push(auditRow(deps, null, auditAction));
       if ((await deps.committer.commit(write)) === null) throw new Error("a new id already exists");
       return { project, apiKey: app?.apiKey ?? "", ownerKey: owner?.apiKey ?? "" };
     },

@@ -221,7 +221,7 @@ const revokeKey: EndpointDoc = {
   errors: idErrors("project or key"),
 };
 
-const deed = {
+const auditAction = {
   id: "aud_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
   at: createdAt,
   actor: { type: "operator", id: "operator" },
@@ -231,7 +231,7 @@ const deed = {
   detail: { name: "browser", suffix: "x7Qa" },
 };
 const trailPage = responseDocs("One page, newest first.", auditSchema, {
-  page: { actions: [deed], nextCursor: null },
+  page: { actions: [auditAction], nextCursor: null },
 });
 const badPage: ErrorDoc = {
   status: 400,

@@ -164,12 +164,12 @@ export function auditRow(
 }
 
 /** Records an action that writes nothing else, such as a download. */
-export async function recordDeed(
+export async function recordAction(
   deps: Pick<Deps, "id" | "clock" | "committer">,
   projectId: string | null,
-  deed: AuditAction,
+  auditAction: AuditAction,
 ): Promise<void> {
-  const { key, value } = auditRow(deps, projectId, deed);
+  const { key, value } = auditRow(deps, projectId, auditAction);
   await deps.committer.commit({ ...emptyWrite(), sets: [{ key, value }] });
 }
 

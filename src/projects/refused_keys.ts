@@ -85,8 +85,8 @@ export function createRefusedKeys(
   async function write(row: CountedRow): Promise<void> {
     const { refused: { action, by, projectId }, count, at } = row;
     const same = { id: () => row.id, clock: { now: () => at } };
-    const deed = { by, action, target: projectId ?? "all", detail: { count } };
-    const { key, value } = auditRow(same, projectId, deed);
+    const auditAction = { by, action, target: projectId ?? "all", detail: { count } };
+    const { key, value } = auditRow(same, projectId, auditAction);
     try {
       await committer.commit({ ...emptyWrite(), sets: [{ key, value }] });
       row.written = count;

@@ -64,12 +64,12 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
   const { kv, committer, clock, log } = deps;
   let after: Key | null = null;
 
-  const deedOf = (join: WalletJoin, deed: Omit<AuditAction, "target">) =>
-    auditRow(deps, null, { ...deed, target: join.from });
+  const auditRowOf = (join: WalletJoin, action: Omit<AuditAction, "target">) =>
+    auditRow(deps, null, { ...action, target: join.from });
 
   async function write(
     { checks, sets, deletes }: Write,
-    row: ReturnType<typeof deedOf> | null,
+    row: ReturnType<typeof auditRowOf> | null,
   ): Promise<boolean> {
     const rows = row ? [...sets, row] : sets;
     return (await committer.commit({ checks, deletes, sets: rows })) !== null;
@@ -88,7 +88,7 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
     made.checks.push({ key: walletJoinKey(into), version: target?.version ?? null });
     const asker = by ?? byUnknown("console");
     const detail = { into, fromBy: wordsOf(consents.from), intoBy: wordsOf(consents.into) };
-    const row = by || isJoined ? deedOf(next, { by: asker, action, detail }) : null;
+    const row = by || isJoined ? auditRowOf(next, { by: asker, action, detail }) : null;
     if (!await write(made, row)) return null;
     if (isJoined) await run(next);
     return next;
@@ -126,7 +126,7 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
       const found = await readJoin(kv, from);
       if (!found) throw notFound("join");
       if (found.join.isJoined) throw alreadyJoined(from);
-      const row = deedOf(found.join, { by, action: "wallet.join_withdrawn" });
+      const row = auditRowOf(found.join, { by, action: "wallet.join_withdrawn" });
       if (!await write(joinRemoval(found.join, found.version), row)) contended();
     },
     async askedOf(personId) {
@@ -145,7 +145,11 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
       const found = await pending(from);
       if (!found || !sideOf(found.join, personId)) return;
       const by = byUnknown("console");
-      const row = deedOf(found.join, { by, action: "wallet.join_declined", detail: { personId } });
+      const row = auditRowOf(found.join, {
+        by,
+        action: "wallet.join_declined",
+        detail: { personId },
+      });
       if (!await write(joinRemoval(found.join, found.version), row)) contended();
     },
     async bringBack({ personId, currency }, amount) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
-import { type Deed, endCall, type Outcome } from "../support/call_endings.ts";
+import { type CallScript, endCall, type Outcome } from "../support/call_endings.ts";
 import { type CallKind, callKinds, type Costs } from "../support/call_kinds.ts";
 
 // Each way in which a call can end, with each kind of body. What is to be seen of a cell follows
@@ -23,7 +23,7 @@ interface Ending {
   name: string;
   by: By;
   at: Stage;
-  deed: Deed;
+  script: CallScript;
   error: Failure | null;
 }
 
@@ -80,16 +80,16 @@ const endings = ([
   ["a step throws", "our fault", "text", { ...all, ours: "a step throws" }, fault],
   ["a late charge", "nobody", "whole", { ...all, ours: "the charge is refused for a while" }],
   ["a lost hold", "nobody", "whole", { ...all, ours: "the hold expires" }, lost],
-] as readonly (readonly [string, By, Stage, Deed, Failure?])[])
-  .map(([name, by, at, deed, error = null]): Ending => ({ name, by, at, deed, error }));
+] as readonly (readonly [string, By, Stage, CallScript, Failure?])[])
+  .map(([name, by, at, script, error = null]): Ending => ({ name, by, at, script, error }));
 
 const isEvents = ({ sent }: CallKind) => sent.type === "text/event-stream";
 const isStream = ({ gets }: CallKind) => gets === "streamed";
 const hasCome = (at: Stage, least: Stage) => stages.indexOf(at) >= stages.indexOf(least);
 
 /** Whether a cell can occur. */
-function canOccur(kind: CallKind, { by, at, deed }: Ending): boolean {
-  const { sends = [], drains } = deed;
+function canOccur(kind: CallKind, { by, at, script }: Ending): boolean {
+  const { sends = [], drains } = script;
   // The cache answers at once, and nobody else is asked.
   if (kind.isHit && by !== "nobody" && by !== "our fault" && at !== "unsent") return false;
   // Sound holds no error, and what passes on unread has no bound.
@@ -114,7 +114,7 @@ function seenAs(kind: CallKind, ending: Ending): Ending {
   }
   // An error within a stream keeps the code that the upstream gave it.
   const { errorCode } = kind.sent;
-  if (ending.by === "the upstream" && ending.deed.sends?.[2] && isStream(kind) && errorCode) {
+  if (ending.by === "the upstream" && ending.script.sends?.[2] && isStream(kind) && errorCode) {
     return { ...ending, error: ["failed", 502, errorCode] };
   }
   return ending;
@@ -128,20 +128,20 @@ function isRerouted(kind: CallKind, ending: Ending): boolean {
 }
 
 /** Whether the caller has got the status 200 before the call ends. */
-function hasBegun(kind: CallKind, { by, at, deed }: Ending): boolean {
+function hasBegun(kind: CallKind, { by, at, script }: Ending): boolean {
   const { gets, isReadByEvent, routed, step } = kind;
   if (gets === "whole") return false;
   if (by === "our fault") return step.isLate === true;
   if (gets === "passing") return hasCome(at, "begun");
   if (at === "whole" || (isReadByEvent && hasCome(at, "begun"))) return true;
   // After two seconds; a routed call waits longer.
-  if (deed.afterMs !== undefined) return !routed;
+  if (script.afterMs !== undefined) return !routed;
   // That a stream has no event is an error within it, unless another target can be asked.
-  return isEvents(kind) && deed.sends?.length === 0 && !deed.then && !routed;
+  return isEvents(kind) && script.sends?.length === 0 && !script.then && !routed;
 }
 
 /** What a call is charged, by what is known of its response; null: its hold is released. */
-function chargeOf(kind: CallKind, { by, at, deed, error }: Ending): keyof Costs | null {
+function chargeOf(kind: CallKind, { by, at, script, error }: Ending): keyof Costs | null {
   const passed = kind.isReadByEvent && at === "text" ? "count" : null;
   switch (by) {
     case "nobody":
@@ -150,7 +150,7 @@ function chargeOf(kind: CallKind, { by, at, deed, error }: Ending): keyof Costs 
       // What is not streamed, and what is drained, is read to its end.
       if (!isStream(kind)) return "report";
       if (at === "unsent") return null;
-      return deed.drains ? "report" : passed ?? "prompt";
+      return script.drains ? "report" : passed ?? "prompt";
     case "the upstream":
       // The caller pays for what it has got.
       if (kind.gets === "passing") return hasCome(at, "begun") ? "held" : null;
@@ -166,20 +166,20 @@ function chargeOf(kind: CallKind, { by, at, deed, error }: Ending): keyof Costs 
 }
 
 /** How the ending is told: the call's outcome, and the error that is counted. */
-function toldOf(kind: CallKind, { by, at, deed, error }: Ending) {
+function toldOf(kind: CallKind, { by, at, script, error }: Ending) {
   const isRead = by === "its caller" && !isStream(kind);
   if (!error || isRead) return { call: "completed", row: "completed 200", code: "", errors: [] };
   const [name, status, code] = error;
   // A stream that is read to its end is no failure.
-  const errors = name === "" || (deed.drains && at !== "unsent") ? [] : [name];
+  const errors = name === "" || (script.drains && at !== "unsent") ? [] : [name];
   if (by === "its caller") return { call: "canceled", row: "canceled 499", code: "", errors };
   return { call: "failed", row: `failed ${status} ${code}`, code: ` ${code}`, errors };
 }
 
 /** What the caller gets. */
 function gotOf(kind: CallKind, ending: Ending): string {
-  const { deed, error } = ending;
-  if (deed.then === "the caller leaves") return "gone";
+  const { script, error } = ending;
+  if (script.then === "the caller leaves") return "gone";
   const charge = chargeOf(kind, ending);
   const cost = charge ? ` for ${kind.costs[charge]}` : "";
   if (!error) return kind.gets === "whole" ? `200${cost}` : "200";
@@ -216,8 +216,8 @@ function attemptsOf(kind: CallKind, ending: Ending): Attempt[] {
 }
 
 function lastAttempt(target: string, kind: CallKind, ending: Ending): Attempt {
-  const { by, at, deed, error } = ending;
-  const isRead = by === "its caller" && (!isStream(kind) || deed.drains === true);
+  const { by, at, script, error } = ending;
+  const isRead = by === "its caller" && (!isStream(kind) || script.drains === true);
   const isWhole = by === "nobody" || isRead;
   const hasEvent = isStream(kind) && hasCome(at, "begun");
   const isAnswered = isWhole || hasEvent;
@@ -267,7 +267,7 @@ for (const kind of callKinds) {
   Deno.test(`endings: ${kind.name}, however it ends`, async () => {
     const cells = endings.filter((ending) => canOccur(kind, ending));
     const seen = await Promise.all(
-      cells.map(({ deed }) => endCall(kind, deed).catch((error) => String(error))),
+      cells.map(({ script }) => endCall(kind, script).catch((error) => String(error))),
     );
     for (const [at, ending] of cells.entries()) {
       assert.deepEqual(seen[at], expected(kind, ending), `${kind.name}: ${ending.name}`);

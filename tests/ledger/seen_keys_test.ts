@@ -85,12 +85,12 @@ Deno.test("seen keys: a key that another process used for something else is 422"
 });
 
 Deno.test("seen keys: names are remembered for at least 10,000 others; caution ends after as many", () => {
-  const claims = createSeenKeys();
-  assert.equal(claims.isNew("first"), true);
-  for (let n = 0; n < 10_000; n++) assert.equal(claims.isNew(`other-${n}`), true);
-  assert.equal(claims.isNew("first"), false);
-  assert.equal(claims.isNew("other-0"), false);
-  claims.onCollision();
-  for (let n = 0; n < 10_000; n++) assert.equal(claims.isNew(`later-${n}`), false);
-  assert.equal(claims.isNew("last"), true);
+  const seenKeys = createSeenKeys();
+  assert.equal(seenKeys.isNew("first"), true);
+  for (let n = 0; n < 10_000; n++) assert.equal(seenKeys.isNew(`other-${n}`), true);
+  assert.equal(seenKeys.isNew("first"), false);
+  assert.equal(seenKeys.isNew("other-0"), false);
+  seenKeys.onCollision();
+  for (let n = 0; n < 10_000; n++) assert.equal(seenKeys.isNew(`later-${n}`), false);
+  assert.equal(seenKeys.isNew("last"), true);
 });

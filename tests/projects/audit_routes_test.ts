@@ -8,7 +8,7 @@ import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
 /** A request of the operator's that changes something, or reads data out. */
-interface Deed {
+interface AuditedRequest {
   /** The action that is recorded. */
   action: string;
   body?: unknown;
@@ -22,7 +22,7 @@ const subscription = `${project}/subscriptions/:subscriptionId`;
 const user = `${project}/users/:user`;
 const prices = { openai: { "gpt-9": { input: "1", output: "4" } } };
 
-const deeds: Readonly<Record<string, Deed>> = {
+const auditedRequests: Readonly<Record<string, AuditedRequest>> = {
   "POST /v1/admin/projects": {
     action: "project.created",
     body: { name: "Another" },
@@ -154,10 +154,10 @@ Deno.test("audit: every route of the operator either records a row or is known t
       ["GET", "POST", "PATCH", "DELETE"].filter((method) => method in route)
         .map((method) => `${method} ${path}`)
     );
-  assert.deepEqual(routes.sort(), [...Object.keys(deeds), ...others].sort());
+  assert.deepEqual(routes.sort(), [...Object.keys(auditedRequests), ...others].sort());
 });
 
-for (const [route, { action, body, query = "", instance }] of Object.entries(deeds)) {
+for (const [route, { action, body, query = "", instance }] of Object.entries(auditedRequests)) {
   Deno.test(`audit: ${route} records ${action}, with the operator's address`, async () => {
     const [world, fill] = await preparedWorld();
     using _ = world;

@@ -22,8 +22,8 @@ import type { World } from "./world.ts";
 /** A part of an upstream's body; `beyond` comes in place of the rest. */
 type Part = "head" | "text" | "rest" | "error" | "beyond";
 
-/** What is done to a call to end it so. */
-export interface Deed {
+/** What the upstream, the caller and the service do to a call, so that it ends in one way. */
+export interface CallScript {
   /** The upstream's status; 200 by default. */
   status?: number;
   /** Before the upstream answers. */
@@ -67,20 +67,20 @@ const deadlineMs = 1_000;
 const lateMs = 2_500;
 
 /** Makes a call of a kind, ends it, and returns what is seen of it. */
-export function endCall(kind: CallKind, deed: Deed): Promise<Outcome> {
+export function endCall(kind: CallKind, script: CallScript): Promise<Outcome> {
   const cell: Cell = { told: [] };
-  return currentCell.run(cell, () => endInCell(kind, deed, cell));
+  return currentCell.run(cell, () => endInCell(kind, script, cell));
 }
 
-async function endInCell(kind: CallKind, deed: Deed, cell: Cell): Promise<Outcome> {
-  const { then, drains } = deed;
+async function endInCell(kind: CallKind, script: CallScript, cell: Cell): Promise<Outcome> {
+  const { then, drains } = script;
   using opened = await openCallWorld(kind, {
     ...(then === "time passes" ? { timeouts: { totalMs: deadlineMs } } : {}),
     ...(then === "the caller leaves" ? { onAbort: drains ? "drain" : "estimate" } : {}),
   });
   const { of, method, within } = kind.step;
   const isHere = () => currentCell.getStore() === cell;
-  using planted = deed.ours === "a step throws" ? plant(of, method, { within, isHere }) : null;
+  using planted = script.ours === "a step throws" ? plant(of, method, { within, isHere }) : null;
   const { world } = opened;
   const { metrics } = world.deps;
   const calls = Object.values(metrics.chats).map((counters) => countFrom(counters));
@@ -90,7 +90,7 @@ async function endInCell(kind: CallKind, deed: Deed, cell: Cell): Promise<Outcom
     counted: countFrom(metrics.target(name).attempts),
   }));
   const caller = await runCall(opened, kind, {
-    deed,
+    script,
     arm: () => planted && (planted.isArmed = true),
   });
   assert.ok(!planted || planted.hasThrown, "the step was not reached");
@@ -129,10 +129,10 @@ interface Caller {
 async function runCall(
   { world, store }: CallWorld,
   kind: CallKind,
-  { deed, arm }: { deed: Deed; arm: () => void },
+  { script, arm }: { script: CallScript; arm: () => void },
 ): Promise<Caller> {
   const left = new AbortController();
-  const upstream = scriptUpstream(world, kind, { deed, onAsked });
+  const upstream = scriptUpstream(world, kind, { script, onAsked });
   const caller: Caller = { response: null, text: "", isBroken: false, isGone: false, fault: null };
   const leave = async () => {
     caller.isGone = true;
@@ -143,8 +143,8 @@ async function runCall(
   function onAsked() {
     arm();
     // Its wall clock jumps, as after a pause of the machine: no timer of ours has run.
-    if (deed.ours === "the hold expires") world.clock.set(61_000);
-    if (deed.ours === "the charge is refused for a while") refuseCharges(store, 3);
+    if (script.ours === "the hold expires") world.clock.set(61_000);
+    if (script.ours === "the charge is refused for a while") refuseCharges(store, 3);
   }
   // A hit asks nobody: its hold is the only write before its charge.
   if (kind.isHit) {
@@ -155,7 +155,7 @@ async function runCall(
       return written;
     };
   }
-  if (deed.leavesFirst) {
+  if (script.leavesFirst) {
     await leave();
     upstream.goOn();
   }
@@ -166,26 +166,31 @@ async function runCall(
   const done = answered.then(() => read(caller, reader)).catch((error) => {
     caller.fault = String(error);
   });
-  if (deed.afterMs || deed.then) await Promise.race([upstream.waits, done]);
-  if (deed.afterMs) await world.clock.advance(lateMs);
-  if (deed.then === "time passes") await world.clock.advance(deadlineMs);
-  if (deed.then === "the service stops") world.app.running.cutAll(stopping);
-  if (deed.then === "the caller leaves" && !deed.leavesFirst) {
+  if (script.afterMs || script.then) await Promise.race([upstream.waits, done]);
+  if (script.afterMs) await world.clock.advance(lateMs);
+  if (script.then === "time passes") await world.clock.advance(deadlineMs);
+  if (script.then === "the service stops") world.app.running.cutAll(stopping);
+  if (script.then === "the caller leaves" && !script.leavesFirst) {
     // A stream of events has begun with its first one.
-    if (kind.gets !== "whole" && kind.isReadByEvent && deed.sends) await answered;
+    if (kind.gets !== "whole" && kind.isReadByEvent && script.sends) await answered;
     const leaving = leave();
     upstream.goOn();
     await leaving;
   }
-  await ended(world, Promise.all([done, world.app.running.idle()]), kind, deed);
+  await ended(world, Promise.all([done, world.app.running.idle()]), kind, script);
   return caller;
 }
 
 /** Waits for work, which may wait for the clock. */
-async function ended(world: World, work: Promise<unknown>, { routed }: CallKind, deed: Deed) {
+async function ended(
+  world: World,
+  work: Promise<unknown>,
+  { routed }: CallKind,
+  script: CallScript,
+) {
   let isOver = false;
   const over = work.then(() => (isOver = true));
-  const { status, sends, ours } = deed;
+  const { status, sends, ours } = script;
   // Only these wait for a time of their own: before an attempt or a write is repeated.
   const repeats = routed === "second" && (status === 500 || sends?.[0] === "error");
   const waits = repeats || ours === "the charge is refused for a while";
@@ -220,25 +225,25 @@ function refuseCharges(store: CallWorld["store"], times: number): void {
   };
 }
 
-/** Has the upstream of the call send what the deed says. */
+/** Has the upstream of the call send what the script says. */
 function scriptUpstream(
   world: World,
   kind: CallKind,
-  { deed, onAsked }: { deed: Deed; onAsked: () => void },
+  { script, onAsked }: { script: CallScript; onAsked: () => void },
 ) {
   const waiting = Promise.withResolvers<void>();
   const going = Promise.withResolvers<void>();
   const answer = async () => {
     onAsked();
-    const { status = 200, then } = deed;
-    const isSilent = status === 200 && !deed.sends;
-    if (deed.afterMs || isSilent) waiting.resolve();
-    if (deed.afterMs) await world.clock.sleep(lateMs);
+    const { status = 200, then } = script;
+    const isSilent = status === 200 && !script.sends;
+    if (script.afterMs || isSilent) waiting.resolve();
+    if (script.afterMs) await world.clock.sleep(lateMs);
     if (isSilent) await going.promise;
     if (status !== 200) {
       return Response.json({ error: { message: "no", code: "no_way" } }, { status });
     }
-    const { sends = [] } = deed;
+    const { sends = [] } = script;
     const parts = sends.map((part) => kind.sent[part] ?? assert.fail(`no ${part}`));
     const rest = then === "the caller leaves"
       ? (["head", "text", "rest"] as const).slice(sends.length).map((part) => kind.sent[part])

@@ -68,12 +68,12 @@ Deno.test("join: a lost wallet becomes part of a new one, once its owner confirm
   await world.app.sweep();
   assert.equal(await balanceOf(world, into), "40");
   const { body: trail } = await world.json("/v1/admin/audit", { key: adminKey });
-  const deeds = trail.actions.filter(({ action }: Body) => action.startsWith("wallet."));
-  assert.deepEqual(deeds.map(({ action }: Body) => action), [
+  const actions = trail.actions.filter(({ action }: Body) => action.startsWith("wallet."));
+  assert.deepEqual(actions.map(({ action }: Body) => action), [
     "wallet.joined",
     "wallet.join_asked",
   ]);
-  assert.deepEqual(deeds[0].detail, {
+  assert.deepEqual(actions[0].detail, {
     into,
     fromBy: `the operator: ${reason}`,
     intoBy: "its owner",

@@ -171,12 +171,12 @@ export function createSessions(
       putSession(write, hashOf(id), { holder, ...times });
       if (before) removeSession(write, before.hash);
       const by = fromAddress(byOf(holder), address);
-      const deed = {
+      const auditAction = {
         by,
         action: "console.signed_in" as const,
         target: projectId ?? "all",
       };
-      write.sets.push(auditRow(deps, projectId, deed));
+      write.sets.push(auditRow(deps, projectId, auditAction));
       await committer.commit(write);
       return { cookie: cookie(id, lifetimeMs / 1000), projectId };
     },

@@ -19,7 +19,7 @@ import type { InferenceServices } from "../services.ts";
 import { PacedBody } from "./paced_body.ts";
 import { targetHeaders } from "./written_response.ts";
 
-/** The headers of such a response, as far as they are known before its charge. */
+/** Headers of a whole response that is passed on unparsed, as far as known before its charge. */
 export function largeHeaders(
   services: Pick<InferenceServices, "prices">,
   call: AdmittedCall,
@@ -30,7 +30,7 @@ export function largeHeaders(
     "content-type": "application/json",
     ...bodyHeaders(large),
     "x-request-id": call.requestId,
-    ...knownCost(services, call, large),
+    ...costHeader(services, call, large),
     "x-service-activity-id": activityIdOfRequest(call.id),
     ...rateHeaders(call.rateLimits),
     ...targetHeaders(call),
@@ -38,7 +38,7 @@ export function largeHeaders(
   });
 }
 
-/** Headers that tell what a body is that passes on. */
+/** The content type of a body that is passed on, and `x-service-unparsed` where it has no format. */
 export function bodyHeaders({ type, format }: LargeBody): HeaderList {
   return {
     ...(type === undefined ? {} : { "content-type": type }),
@@ -46,14 +46,13 @@ export function bodyHeaders({ type, format }: LargeBody): HeaderList {
   };
 }
 
-/** The cost, where the request alone decides it. */
-function knownCost(
+/** The header with the cost, where the request alone decides it; otherwise none. */
+function costHeader(
   services: Pick<InferenceServices, "prices">,
   call: AdmittedCall,
   { format }: LargeBody,
 ): HeaderList {
-  const { attempt: { target: { terms: { price } }, meter } } = call;
-  meter.producedOutput = true;
+  const { attempt: { target: { terms: { price } } } } = call;
   if (format?.unit !== "characters" || !pricesOnlyUnits(price)) return {};
   const usage = { ...tokenCounts({}), source: "provider" as const };
   return { "x-service-cost": formatAmount(billOf(services, call, usage).cost) };

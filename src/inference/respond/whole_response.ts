@@ -62,6 +62,8 @@ export async function wholeResponse(
       return await charged(services, call, completeAnswer(call, { complete, format, notice }));
     }
     if (large.rest === null) return await charged(services, call, passedAnswer(call, large));
+    // A body that is passed on counts as output, also when its usage cannot be read.
+    call.attempt.meter.producedOutput = true;
     const headers = largeHeaders(services, call, large);
     isPassing = true;
     const leave = stayOpen(services, call);

@@ -21,10 +21,10 @@ export interface AttemptDeps {
 /** Runs attempts of leased deliveries. */
 interface AttemptRunner {
   /** Opens the subscription, sends the event, and records the result. */
-  run(claimed: LeasedDelivery): Promise<void>;
+  run(leased: LeasedDelivery): Promise<void>;
 }
 
-interface TryDeps {
+interface AttemptRunnerDeps {
   slots: DeliverySlots;
   results: ResultRecorder;
   /** Called when a slot becomes free. */
@@ -42,7 +42,7 @@ const openedMs = 60 * settingsStaleMs;
 /** Creates the runner of attempts: open -> send -> record. */
 export function createAttemptRunner(
   { deps, projectCache, guard, subscriptions }: AttemptDeps,
-  { slots, results, onFree }: TryDeps,
+  { slots, results, onFree }: AttemptRunnerDeps,
 ): AttemptRunner {
   const { clock, config, randomBytes, alarm } = deps;
   const { attemptsMax, backoffBaseMs } = config.webhooks;
@@ -90,12 +90,12 @@ export function createAttemptRunner(
   }
 
   async function record(
-    claimed: LeasedDelivery,
+    leased: LeasedDelivery,
     result: { after: Delivery; tried: boolean },
   ): Promise<void> {
-    await claimed.settled();
-    const before = claimed.isWritten ? claimed.delivery : null;
-    await results.record(claimed.endpoint, { ...result, before, row: claimed.row });
+    await leased.settled();
+    const before = leased.isWritten ? leased.delivery : null;
+    await results.record(leased.endpoint, { ...result, before, row: leased.row });
   }
 
   function startTrace({ delivery, eventText, endpoint }: LeasedDelivery, tracing: Tracing) {
@@ -111,19 +111,19 @@ export function createAttemptRunner(
   }
 
   async function attempt(
-    claimed: LeasedDelivery,
+    leased: LeasedDelivery,
     sent: () => void,
     span: Span | null,
   ): Promise<void> {
-    const { endpoint, delivery, eventText } = claimed;
+    const { endpoint, delivery, eventText } = leased;
     span?.step("prepare");
     const subscription = await open(endpoint);
     // Opening took long, or the slot came late: another process holds the lease, or will take it.
-    if (!(await claimed.mayBegin())) return;
+    if (!(await leased.mayBegin())) return;
     if (!subscription?.isActive) {
       const after = endedAsError(delivery, "subscription inactive", clock.now());
       span?.step("record");
-      return await record(claimed, { after, tried: false });
+      return await record(leased, { after, tried: false });
     }
     span?.step("send");
     const outgoing = { delivery, eventText, subscription };
@@ -139,22 +139,22 @@ export function createAttemptRunner(
     endpoint.breaker.record(works, clock.now());
     // The endpoint has responded: the next delivery may go out while this result is written.
     if (!results.isBehind(endpoint)) sent();
-    await record(claimed, { after, tried: true });
+    await record(leased, { after, tried: true });
     if (after.status === "pending") alarm.schedule(after.dueAt);
   }
 
   return {
-    async run(claimed) {
+    async run(leased) {
       let held = true;
       const free = () => {
         if (!held) return;
         held = false;
-        slots.release(claimed.endpoint);
+        slots.release(leased.endpoint);
         onFree();
       };
-      const span = deps.tracing && startTrace(claimed, deps.tracing);
+      const span = deps.tracing && startTrace(leased, deps.tracing);
       try {
-        await attempt(claimed, free, span);
+        await attempt(leased, free, span);
       } finally {
         free();
         span?.end();

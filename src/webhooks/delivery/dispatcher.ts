@@ -70,13 +70,13 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   let aheadSince = new Map<string, number>();
 
   const attempts = createAttemptRunner(services, { slots, results, onFree });
-  const start = (claimed: LeasedDelivery) =>
-    track(attempts.run(claimed), {
-      delivery: claimed.delivery.id,
-      eventId: claimed.delivery.eventId,
+  const start = (leased: LeasedDelivery) =>
+    track(attempts.run(leased), {
+      delivery: leased.delivery.id,
+      eventId: leased.delivery.eventId,
     });
   const expansion = createFanOut(services.deps, { slots, start, onQueued: startQueued });
-  const claims = createLeases(services.deps, { slots, results, start });
+  const leases = createLeases(services.deps, { slots, results, start });
 
   /** Tracks a piece of work until it ends. Its error is logged, and polls find the work again. */
   function track(piece: Promise<unknown>, about: LogFields): void {
@@ -88,18 +88,18 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
 
   /** Leases the due deliveries of one subscription; one call at a time for each. */
   async function serve(endpoint: Endpoint): Promise<void> {
-    if (endpoint.claiming) {
+    if (endpoint.leasing) {
       endpoint.rerun = true;
       return;
     }
-    endpoint.claiming = true;
+    endpoint.leasing = true;
     try {
       do {
         endpoint.rerun = false;
-        if (!stopped) await claims.take(endpoint);
+        if (!stopped) await leases.take(endpoint);
       } while (endpoint.rerun);
     } finally {
-      endpoint.claiming = false;
+      endpoint.leasing = false;
     }
   }
 
@@ -107,15 +107,15 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   function startQueued(): void {
     const leaseLeftMin = config.webhooks.timeoutMs + resultMs;
     for (;;) {
-      const claimed = slots.dequeue(clock.now(), leaseLeftMin);
-      if (!claimed) return;
-      start(claimed);
+      const leased = slots.dequeue(clock.now(), leaseLeftMin);
+      if (!leased) return;
+      start(leased);
     }
   }
 
   /** A slot is free: deliveries in the store go first, since they are older. */
   function onFree(): void {
-    const endpoint = stopped ? null : slots.nextHungry(clock.now());
+    const endpoint = stopped ? null : slots.nextWithBacklog(clock.now());
     if (endpoint) track(serve(endpoint), { subscription: endpoint.id });
     startQueued();
   }

@@ -12,18 +12,20 @@ export interface LeasedDelivery {
   delivery: Delivery;
   eventText: string;
   /**
-   * The row that its result is written to: its own, or its event's in the outbox while it has none.
+   * The row that the result of the attempt replaces: the delivery's own, or the event's row in the
+   * outbox while the delivery has no row.
    */
   row: { key: Key; version: string };
+  /** Whether the delivery has a row of its own. */
   isWritten: boolean;
-  /** Whether the lease is still held: if it could not be written in time, it is not. */
+  /** Whether this process still holds the lease. False if it could not be written in time. */
   mayBegin(): Promise<boolean>;
   /** Resolves when `row` has its final value. */
   settled(): Promise<void>;
 }
 
-/** Returns a leased delivery whose lease has been written, under that version. */
-export function isWritten(
+/** A leased delivery whose row, with its lease, is in the store as `version`. */
+export function storedDelivery(
   { endpoint, delivery, eventText }: Pick<LeasedDelivery, "endpoint" | "delivery" | "eventText">,
   version: string,
 ): LeasedDelivery {
@@ -43,16 +45,18 @@ export function isWritten(
 // endpoint takes within the lease. Waiting in the store costs twice as many writes.
 const queueMax = 2_048;
 const queuedMax = 20_000;
-/** The most deliveries under way, over all subscriptions, */
+/** The most deliveries under way, over all subscriptions, without `reservedSlots`. */
 const runningMax = 256;
 /**
- * and this many more for subscriptions with fewer than `reservedBelow` under way, so that slow
- * endpoints cannot take every slot.
+ * Slots beyond `runningMax`, for subscriptions with fewer than `reservedBelow` deliveries under way,
+ * so that slow endpoints cannot take every slot.
  */
 const reservedSlots = 256;
 const reservedBelow = 2;
+/** How many endpoints are remembered before idle ones are forgotten. */
 const endpointsMax = 20_000;
-const claimedAtOnce = 8;
+/** How many slots must be free before a busy endpoint leases more. */
+const leasedAtOnce = 8;
 
 /** What this process knows of a subscription while it delivers to it. */
 export class Endpoint {
@@ -61,14 +65,15 @@ export class Endpoint {
   readonly breaker = new Breaker();
   /** Deliveries under way. */
   running = 0;
-  /** What the other processes have told of it. */
+  /** Deliveries under way to this endpoint in other processes, and how many processes have some. */
   elsewhere = { running: 0, processes: 0 };
   /** Leased deliveries waiting for a slot; oldest first. */
   readonly queue: LeasedDelivery[] = [];
   /** Deliveries being written, to be queued afterwards. */
   queueing = 0;
-  /** A lease is being taken; `rerun`: another was requested during it. */
-  claiming = false;
+  /** Whether due deliveries are being leased now. */
+  leasing = false;
+  /** Whether more became due while deliveries were being leased: those are looked for afterwards. */
   rerun = false;
   /** The subscription as it was last opened, and at which version of its project. */
   opened: { version: string; at: number; subscription: Promise<OpenSubscription | null> } | null =
@@ -80,7 +85,7 @@ export class Endpoint {
   }
 }
 
-/** The most endpoints that one process tells of. */
+/** The most busy endpoints that a process lists in its fleet row. */
 const toldMax = 300;
 
 /** How many deliveries of an endpoint may run here: what others leave, or a fair share. */
@@ -129,8 +134,9 @@ export class DeliverySlots {
   }
 
   /**
-   * The same for new deliveries: while older ones wait in the store, those may have half of the
-   * slots, so that a steady stream of new ones cannot keep them waiting.
+   * Returns how many more new deliveries may start at an endpoint now. While older ones wait in the
+   * store, new ones get at most half of the slots, so that a steady stream of them cannot keep the
+   * older ones waiting.
    */
   freeForNew(endpoint: Endpoint, now: number): number {
     const free = this.free(endpoint, now);
@@ -145,36 +151,38 @@ export class DeliverySlots {
   }
 
   /** Queues a leased delivery behind those that wait for a slot. */
-  enqueue(claimed: LeasedDelivery): void {
-    claimed.endpoint.queue.push(claimed);
+  enqueue(leased: LeasedDelivery): void {
+    leased.endpoint.queue.push(leased);
     this.#queued++;
-    this.#queueing.add(claimed.endpoint);
+    this.#queueing.add(leased.endpoint);
   }
 
   /** Takes a slot for the next leased delivery, in turn among endpoints, and returns it. */
   dequeue(now: number, leaseLeftMin: number): LeasedDelivery | null {
     for (const endpoint of this.#queueing) {
       while (this.freeForNew(endpoint, now) > 0) {
-        const claimed = endpoint.queue.shift();
-        if (!claimed) break;
+        const leased = endpoint.queue.shift();
+        if (!leased) break;
         this.#queued--;
         // A delivery that waited too long becomes due by itself when its lease ends.
-        if (claimed.delivery.dueAt - now < leaseLeftMin) continue;
+        if (leased.delivery.dueAt - now < leaseLeftMin) continue;
         this.take(endpoint);
         this.#queueing.delete(endpoint);
         if (endpoint.queue.length > 0) this.#queueing.add(endpoint);
-        return claimed;
+        return leased;
       }
       if (endpoint.queue.length === 0) this.#queueing.delete(endpoint);
     }
     return null;
   }
 
+  /** Takes a slot, whether or not one is free: ask `free` before. */
   take(endpoint: Endpoint): void {
     endpoint.running++;
     this.#running++;
   }
 
+  /** Gives a slot back that was taken. */
   release(endpoint: Endpoint): void {
     endpoint.running--;
     this.#running--;
@@ -187,15 +195,16 @@ export class DeliverySlots {
   }
 
   /** Returns the endpoint that has had a backlog for longest and may have a slot now, or null. */
-  nextHungry(now: number): Endpoint | null {
+  nextWithBacklog(now: number): Endpoint | null {
     for (const endpoint of this.#hasBacklog) {
       const free = this.free(endpoint, now);
       // Several at once: each lease reads and writes the same few rows for all of them.
-      if (free > 0 && free >= Math.min(claimedAtOnce, endpoint.running)) return endpoint;
+      if (free > 0 && free >= Math.min(leasedAtOnce, endpoint.running)) return endpoint;
     }
     return null;
   }
 
+  /** Deliveries under way, over all endpoints. */
   get running(): number {
     return this.#running;
   }
@@ -205,7 +214,7 @@ export class DeliverySlots {
     return this.#queued;
   }
 
-  /** What the processes tell each other of endpoints: attempts under way, and open breakers. */
+  /** Shares attempts under way and open breakers with the other processes of the store. */
   part(now: () => number): FleetPart {
     return {
       say: () => {

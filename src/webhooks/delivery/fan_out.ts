@@ -8,7 +8,12 @@ import { deliveryKey, outboxKey } from "../../store/keys.ts";
 import { emptyWrite } from "../../store/kv.ts";
 import { leaseMs } from "./lease.ts";
 import { leasedDelivery, newDelivery } from "./delivery.ts";
-import { type DeliverySlots, type Endpoint, isWritten, type LeasedDelivery } from "./endpoint.ts";
+import {
+  type DeliverySlots,
+  type Endpoint,
+  type LeasedDelivery,
+  storedDelivery,
+} from "./endpoint.ts";
 import { putDelivery } from "./delivery_rows.ts";
 import type { Delivery } from "../schema.ts";
 
@@ -39,7 +44,7 @@ export const outboxGraceMs = 3_000;
 
 interface ExpansionDeps {
   slots: DeliverySlots;
-  start(claimed: LeasedDelivery): void;
+  start(leased: LeasedDelivery): void;
   /** Called when deliveries have been queued. */
   onQueued(): void;
 }
@@ -162,7 +167,7 @@ export function createFanOut(
         slots.setBacklog(endpoint, true);
         continue;
       }
-      begin(each, isWritten({ endpoint, delivery, eventText: text }, landed));
+      begin(each, storedDelivery({ endpoint, delivery, eventText: text }, landed));
     }
     onQueued();
     return rest && { id, text, row: rest, version: landed };

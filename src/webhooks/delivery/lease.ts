@@ -2,7 +2,12 @@ import type { Deps } from "../../deps.ts";
 import { deliveryKey } from "../../store/keys.ts";
 import { emptyWrite, type Key } from "../../store/kv.ts";
 import { endedAsError, giveUpReason, leasedDelivery } from "./delivery.ts";
-import { type DeliverySlots, type Endpoint, isWritten, type LeasedDelivery } from "./endpoint.ts";
+import {
+  type DeliverySlots,
+  type Endpoint,
+  type LeasedDelivery,
+  storedDelivery,
+} from "./endpoint.ts";
 import { putDelivery } from "./delivery_rows.ts";
 import type { ResultRecorder } from "./record.ts";
 import type { Delivery } from "../schema.ts";
@@ -14,10 +19,10 @@ interface Leases {
   take(endpoint: Endpoint): Promise<void>;
 }
 
-interface ClaimDeps {
+interface LeaseDeps {
   slots: DeliverySlots;
   results: ResultRecorder;
-  start(claimed: LeasedDelivery): void;
+  start(leased: LeasedDelivery): void;
 }
 
 /** How many due deliveries are inspected when no slot is free: some may have to be given up. */
@@ -31,7 +36,7 @@ export function leaseMs(timeoutMs: number): number {
 }
 
 /** Takes leases by check-and-set: of several processes, one gets each delivery. */
-export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): Leases {
+export function createLeases(deps: Deps, { slots, results, start }: LeaseDeps): Leases {
   const { kv, committer, clock, config, log, metrics, holders } = deps;
   const { attemptsMax, backoffBaseMs, timeoutMs } = config.webhooks;
   const policy = { attemptsMax, backoffBaseMs };
@@ -43,7 +48,7 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
   }
 
   /** Leases one delivery and starts it; false when it was taken or changed in between. */
-  async function claim(
+  async function leaseOne(
     endpoint: Endpoint,
     { value, version }: { value: Delivery; version: string | null },
     eventText: string,
@@ -58,7 +63,7 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
     else {
       // The previous holder of the lease did not complete it.
       if (value.lease !== null) metrics.repairs.lease.add();
-      start(isWritten({ endpoint, delivery, eventText }, landed));
+      start(storedDelivery({ endpoint, delivery, eventText }, landed));
     }
     return landed !== null;
   }
@@ -99,7 +104,7 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
           const row = { key: deliveryKey(value.projectId, value.id), version };
           begin(results.record(endpoint, { before: value, row, after, tried: false }));
         } else if (free > 0 && text) {
-          begin(claim(endpoint, found, text));
+          begin(leaseOne(endpoint, found, text));
         } else hasBacklog = true;
       }
       slots.setBacklog(endpoint, hasBacklog);

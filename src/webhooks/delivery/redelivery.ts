@@ -135,13 +135,13 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
         putDelivery(write, found.value, again);
         const { subscriptionId, eventType } = again;
         const detail = { subscriptionId, eventType };
-        const deed = {
+        const auditAction = {
           by,
           action: "delivery.redelivered" as const,
           target: deliveryId,
           detail,
         };
-        write.sets.push(auditRow(deps, projectId, deed));
+        write.sets.push(auditRow(deps, projectId, auditAction));
         if ((await committer.commit(write)) === null) continue;
         await dispatcher.poll();
         return again;
@@ -164,13 +164,13 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
       const write = emptyWrite();
       putJob(write, { value: job, version: null });
       const detail = { jobId: job.id, since: new Date(Math.max(0, since)).toISOString() };
-      const deed = {
+      const auditAction = {
         by,
         action: "webhook.redelivered" as const,
         target: subscriptionId,
         detail,
       };
-      write.sets.push(auditRow(deps, projectId, deed));
+      write.sets.push(auditRow(deps, projectId, auditAction));
       await committer.commit(write);
       goOn(job).then(() => dispatcher.poll()).catch((error) =>
         deps.log("error", "redelivery_failed", { job: job.id, error: String(error) })

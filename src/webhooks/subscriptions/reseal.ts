@@ -1,4 +1,4 @@
-import { type AuditActor, auditRow, recordDeed } from "../../projects/audit.ts";
+import { type AuditActor, auditRow, recordAction } from "../../projects/audit.ts";
 import {
   listProjectsToReseal,
   type ResealDeps,
@@ -46,7 +46,7 @@ export function createReseal(
     const count = all.reduce((sum, done) => sum + done.count, 0);
     const unreadable = all.flatMap((done) => [...done.unreadable]);
     const isFirst = cursor === undefined;
-    if (isFirst || count > 0) await recordDeed(services.deps, null, resealed(by, "all", count));
+    if (isFirst || count > 0) await recordAction(services.deps, null, resealed(by, "all", count));
     await services.sealingMark.walked({ cursor, nextCursor, isClean: unreadable.length === 0 });
     return { resealed: count, unreadable, nextCursor };
   };

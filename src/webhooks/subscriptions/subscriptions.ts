@@ -128,7 +128,7 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
   async function viewAll(subscriptions: Subscription[]): Promise<SubscriptionView[]> {
     const healths = await readHealth(kv, subscriptions);
     return await Promise.all(
-      subscriptions.map((subscription, at) => view(subscription, healths[at] ?? unhurt)),
+      subscriptions.map((subscription, at) => view(subscription, healths[at] ?? noAttempts)),
     );
   }
 
@@ -194,12 +194,12 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
         requireSubscriptionSlot(project.listeners);
         putSubscription(write, subscription, null);
         const detail = { url: subscription.url, events: subscription.events };
-        const deed = { by, action: "webhook.created" as const, target: id, detail };
-        write.sets.push(auditRow(deps, projectId, deed));
+        const auditAction = { by, action: "webhook.created" as const, target: id, detail };
+        write.sets.push(auditRow(deps, projectId, auditAction));
         const listeners = withListener(project.listeners, subscription);
         return { project: { ...project, listeners }, events: [] };
       });
-      return { view: await view(subscription, unhurt), secret };
+      return { view: await view(subscription, noAttempts), secret };
     },
     async list(projectId, status) {
       const all = await listRecentSubscriptions(
@@ -265,7 +265,7 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
   };
 }
 
-const unhurt: SubscriptionHealth = { consecutiveFailures: 0, lastDeliveredAt: null };
+const noAttempts: SubscriptionHealth = { consecutiveFailures: 0, lastDeliveredAt: null };
 
 function unreachable(): never {
   throw new Error("the row that was just written is missing");

@@ -36,8 +36,8 @@ export async function sendTestEvent(
     const onlyThis = { ...project, listeners: [{ subscriptionId, events: ["*"] }] };
     appendEvents(write, onlyThis, { events: [event], now: deps.clock.now(), id: deps.id });
     sent = idsIn(write);
-    const deed = { by, action: "webhook.tested" as const, target: subscriptionId };
-    write.sets.push(auditRow(deps, project.id, deed));
+    const auditAction = { by, action: "webhook.tested" as const, target: subscriptionId };
+    write.sets.push(auditRow(deps, project.id, auditAction));
     return { write, events: [] };
   });
   return sent;
