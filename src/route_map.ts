@@ -155,7 +155,7 @@ function callerRoutes({ connect, ledger, webhooks }: RouteHandlers): Routes {
   };
 }
 
-/** The same for projects and their keys. */
+/** Paths of projects and their keys, for the operator. */
 function projectRouteMap({ projects, archive }: RouteHandlers): Routes {
   return {
     "/v1/admin/audit": { GET: projects.instanceAudit },
@@ -172,7 +172,7 @@ function projectRouteMap({ projects, archive }: RouteHandlers): Routes {
   };
 }
 
-/** The same for wallets. */
+/** Paths of wallets, for the operator. */
 function walletRouteMap({ walletAdmin }: RouteHandlers): Routes {
   return {
     "/v1/admin/wallets": { GET: walletAdmin.findWallets },

@@ -10,7 +10,7 @@ import { makeFolder, type Service, startService } from "./service.ts";
 const roundTripMs = 40;
 /** For each process: else more processes would mean more callers for each user. */
 const users = 300;
-/** Those of 1, 2 and 4 processes. */
+/** One account for each user of runs with 1, 2 and 4 processes, and some besides. */
 const accounts = 7 * users + 10;
 const connectionsEach = 8;
 /** The callers of one account, over all processes. */
@@ -68,7 +68,7 @@ function loadsOf({ members }: Fleet, count: number, routing: Routing): Load[] {
   }));
 }
 
-/** The same callers of one account, over so many processes. */
+/** The callers of one account, spread over `count` processes. */
 function hotLoadsOf({ members }: Fleet, count: number): Load[] {
   const connections = hotConnections / count;
   return members.slice(0, count).map((member) => ({

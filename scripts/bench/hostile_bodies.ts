@@ -32,7 +32,7 @@ function webm(length: number): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** The same of MP4 boxes, and of empty pages of Ogg. */
+/** Files of MP4 with very many small boxes, and of Ogg with very many empty pages. */
 const boxes = (length: number) => repeated([0, 0, 0, 8, ...encoder.encode("free")], length);
 const oggPages = (length: number) =>
   repeated([...encoder.encode("OggS"), ...Array(23).fill(0)], length);

@@ -17,7 +17,7 @@ const messages = [
 
 const [system, question] = messages;
 const input = question?.content;
-/** The same request in every format. */
+/** A request with the same prompt in every format. */
 const bodies: Record<ModelCallKind, (user: string) => unknown> = {
   chat: (user) => ({
     model: models[made % models.length],

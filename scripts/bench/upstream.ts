@@ -21,7 +21,7 @@ const outputDetails = { output_tokens_details: { reasoning_tokens: 0 } };
 const sameLength = "0000000000";
 let made = 0;
 
-/** The same response in the other formats, by the end of their paths. */
+/** Responses with the same text in formats other than chat, by the end of their paths. */
 const inFormats: [string, Uint8Array][] = [
   ["/responses", {
     id: `resp_${sameLength}`,

@@ -59,7 +59,7 @@ export const aiSdkOpenai: Program = {
   begin: async (place) => converse(await modelOf("openaiModel", place)),
 };
 
-/** The same with texts in place of ids, for providers that keep no responses. */
+/** The AI SDK with texts in place of ids, for providers that keep no responses. */
 export const aiSdkStateless: Program = {
   name: "ai-sdk-openai-stateless",
   format: "responses",

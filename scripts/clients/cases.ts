@@ -15,7 +15,7 @@ export interface Trial {
 /** One promise about every program. */
 export interface ClientCase {
   name: string;
-  /** It needs the service: it cannot be tried without. */
+  /** Whether the case needs the service, and cannot be tried against a provider alone. */
   needsService?: true;
   /** Rejects with the program's own words when the promise is broken. */
   run(trial: Trial): Promise<void>;

@@ -4,7 +4,7 @@ import { installNpm } from "./install.ts";
 import { clientConfig, type Conversation, type Place, type Program } from "./program.ts";
 
 const turnMs = 60_000;
-/** It neither reports home nor looks for a newer version. */
+/** Options by which Codex neither reports home nor looks for a newer version. */
 const quiet = ["-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false"];
 // The model is our own: what it runs is known, and the sandbox needs rights that containers lack.
 const open = ["--sandbox", "danger-full-access", "--skip-git-repo-check"];

@@ -15,7 +15,7 @@ export interface Program {
   name: string;
   /** The wire format that it speaks. */
   format: "chat" | "responses" | "messages";
-  /** It cannot call the provider itself. */
+  /** Whether the program cannot call the provider itself. */
   needsService?: true;
   /** Installs it below a folder, once, and returns where. Absent: it comes with deno.json. */
   install?(cache: string): Promise<string>;

@@ -39,7 +39,10 @@ export function answerMessages(body: JsonObject): Response {
   return body.stream === true ? streamed(message, reply) : Response.json(message);
 }
 
-/** As Anthropic: no text is empty, and each result belongs to a call of the message before. */
+/**
+ * Throws 400 as Anthropic does, unless no text is empty, and each result belongs to a call of the
+ * message before.
+ */
 function requireValidBlocks(messages: readonly JsonObject[]): void {
   if (messages.length === 0) throw new ProviderError(400, "messages: at least one is required");
   messages.forEach((message, index) => {

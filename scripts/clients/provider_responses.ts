@@ -88,7 +88,7 @@ export function answerResponses(body: JsonObject, kept: KeptResponses): Response
   return body.stream === true ? streamed(response, output) : Response.json(response);
 }
 
-/** As OpenAI: each result belongs to a call that stands before it. */
+/** Throws 400 as OpenAI does, unless each result belongs to a call that stands before it. */
 function requireCalls(input: readonly JsonObject[]): void {
   const calls = new Set<Json>();
   for (const { type, call_id } of input) {

@@ -23,7 +23,7 @@ export interface Terminal {
   printRows(items: readonly Body[], columns: Columns): void;
   /** Prints a line to standard error. */
   note(text: string): void;
-  /** The same, at most once a second, to show the progress of a long run. */
+  /** Prints a line about the progress of a long run to standard error, at most once a second. */
   progress(text: () => string): void;
   /** Continues after a yes, or with `--yes`. Throws for a no, or without a terminal. */
   confirm(question: string): Promise<void>;

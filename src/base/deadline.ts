@@ -36,8 +36,8 @@ export function createBodyDeadline(timer: Timer, deadlineMs: number): InTime {
 }
 
 /**
- * The same for a sender who needs a place for each body. Calls `full` and rejects with 503
- * `overloaded` where there is none.
+ * Bounds the wait for request bodies of one sender by `wait`, and gives each body a place. Where no
+ * place is free, it calls `full` and rejects with 503 `overloaded`.
  */
 export function waitInPlace(
   wait: InTime,

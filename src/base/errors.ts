@@ -58,7 +58,7 @@ export class ApiError extends Error {
     this.headers = detail.headers ?? {};
   }
 
-  /** The same error with additional headers; its own take precedence. */
+  /** Returns this error with additional headers. Headers that it already has take precedence. */
   with(headers: Record<string, string>): ApiError {
     const { status, message, type, code, param, cause } = this;
     const both = { ...headers, ...this.headers };

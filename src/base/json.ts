@@ -41,7 +41,7 @@ const rawJson = JSON as unknown as {
 
 /** Digits that a double may not hold, or an exponent of three digits. Most bodies have neither. */
 const mayLoseDigits = /[\d.]{16}|\d[eE][-+]?\d{3}/g;
-/** Those of them that are no plain fraction. */
+/** Digits of a number that is not a plain fraction, and may lose some as a double. */
 const mayBeLarge = /[^\d.]\d{16}/;
 const mayBeBeyondRange = /[eE][-+]?\d{3}/;
 
@@ -197,12 +197,14 @@ export function fromBytes<T>(bytes: Uint8Array): T {
   return JSON.parse(decodeOwnUtf8(bytes)) as T;
 }
 
-/** The same, with every number in its original notation: for data that callers gave us. */
+/**
+ * Parses stored JSON and keeps the original notation of every number: for data that callers gave.
+ */
 export function fromBytesExactly<T>(bytes: Uint8Array): T {
   return fromTextExactly(decodeOwnUtf8(bytes));
 }
 
-/** The same for a decoded text. */
+/** Parses JSON text and keeps the original notation of every number. */
 export function fromTextExactly<T>(text: string): T {
   return parseJson(text) as T;
 }

@@ -13,7 +13,7 @@ export const formPartsMax = 100;
 export const bodyBytesMax = 128 * 1024;
 /** How long a caller may take to send a body, in milliseconds. */
 export const bodyDeadlineMs = 60_000;
-/** The same for forms of unauthenticated senders, which are small. */
+/** How long an unauthenticated sender may take to send a form, in milliseconds. Forms are small. */
 export const strangersBodyDeadlineMs = 10_000;
 /** Deepest nesting of a JSON body, in levels: far above what any client sends. */
 export const jsonDepthMax = 500;
@@ -27,7 +27,7 @@ export const metadataBytesMax = 16 * 1024;
 export const metadataKeysMax = 50;
 /** Longest user id, in characters of Unicode, as JSON Schema counts them. */
 export const userIdCharsMax = 128;
-/** The same in UTF-16 code units, of which a character has up to two. */
+/** Longest user id in UTF-16 code units: a character of Unicode has up to two. */
 export const userIdUnitsMax = 2 * userIdCharsMax;
 /** Longest name of an invalid field in an error, in characters: a model's name fits. */
 export const paramCharsMax = 300;

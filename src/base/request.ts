@@ -57,8 +57,9 @@ export async function readJsonBody(
 }
 
 /**
- * The same for an optional body: an empty one is an empty object, whatever its content type. Only
- * reading shows whether it is empty: over a socket, a POST's `request.body` is never null.
+ * Reads an optional JSON object of at most `bytesMax`; throws as `readJsonBody` does. An empty body
+ * is an empty object, whatever its content type. Only reading shows whether it is empty: over a
+ * socket, a POST's `request.body` is never null.
  */
 export async function readJsonBodyIfAny(request: Request, bytesMax: number): Promise<JsonObject> {
   const bytes = await bytesOf(request, bytesMax);

@@ -31,7 +31,7 @@ export interface ConsoleVisit {
   go(address: string, flash: Flash): Response;
 }
 
-/** The same, on the pages of a project. */
+/** A request of a signed-in visitor for a page of a project. */
 export interface ProjectVisit extends ConsoleVisit {
   project: Project;
   /** Returns the URL of a page of the project. */

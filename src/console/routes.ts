@@ -47,7 +47,7 @@ interface Page {
   /** The form needs no key: it gives no money and no access, and moves no payments and no data. */
   withoutKey?: true;
   formBytesMax?: number;
-  /** It is a file of this: it needs the key, as a form does, and the audit trail records it. */
+  /** What the path downloads, for the audit trail. A download needs the key, as a form does. */
   download?: string;
   strangers?: "consoleSignIn";
 }

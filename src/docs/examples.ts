@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import { curlExample, exampleBody, exampleHeaders, exampleUrl } from "./curl.ts";
 import type { DescribedEndpoint } from "./described.ts";
 
-/** The same request in one language. */
+/** An example request of an endpoint in one language. */
 interface RequestExample {
   language: "curl" | "JavaScript" | "Python";
   text: string;

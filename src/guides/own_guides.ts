@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import { devApiKey } from "../base/dev_keys.ts";
 
 const usualUrl = "http://localhost:8000";
-/** It starts a service in development, whatever runs here. */
+/** The guide that starts a service in development. It always uses `usualUrl`. */
 const ofDevelopment = "first-five-minutes";
 
 /**

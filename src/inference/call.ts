@@ -78,7 +78,7 @@ export interface AdmittedCall extends InferenceCall {
   permit: Permit;
   /** The state of the rate limits that apply to it. */
   rateLimits: readonly RateLimitState[];
-  /** Those that the hold covers. */
+  /** The targets whose cost the hold covers. */
   targets: readonly PaidTarget[];
   /** What is held, whichever of them answers. */
   held: Amount;
@@ -88,7 +88,7 @@ export interface AdmittedCall extends InferenceCall {
   attempt: CallAttempt;
   /** Attempts before it, which have failed. */
   failed: FailedAttempt[];
-  /** Those that have not been asked. */
+  /** The targets that have not been asked. */
   untried: PaidTarget[];
   /** When the last attempt has to be over, by the clock's `elapsed`. */
   until: number;

@@ -59,7 +59,7 @@ export interface RequestExtras {
   /** The caller's bound on their calls. */
   maxToolCalls: number | null;
   searchContext: SearchContextSize | null;
-  /** It asks for cache entries that are kept for an hour. */
+  /** Whether the request asks for cache entries that are kept for an hour. */
   hourCache: boolean;
 }
 
@@ -81,7 +81,10 @@ export interface PriceCoverage {
   request: boolean;
   /** Images, characters and minutes; null where it has none. */
   units: UnitPrices | null;
-  /** It is the catalogue's price of this model: what it leaves out costs as other tokens do. */
+  /**
+   * Whether this is the catalogue's price of the model: what it leaves out costs as other tokens
+   * do.
+   */
   isListed: boolean;
 }
 

@@ -35,7 +35,7 @@ interface CallAbout {
 /** What became of an admitted call. */
 interface CallUse {
   usage: TokenUsage | null;
-  /** As decimal strings. */
+  /** A decimal string, as is `upstreamCost`. */
   cost: string;
   upstreamCost: string | null;
   firstTokenMs: number | null;

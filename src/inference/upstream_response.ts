@@ -59,7 +59,7 @@ export interface CompleteResponse {
   usages: readonly Json[];
   /** The response for the caller, as JSON text; `balance` is the balance after its charge. */
   write(final: { usage: JsonObject; notice: BalanceNotice; balance: string }): string;
-  /** The same response as the events of a stream, for an upstream that ignores `stream: true`. */
+  /** The response as events of a stream, for an upstream that ignores `stream: true`. */
   events(): EventSourceMessage[];
 }
 

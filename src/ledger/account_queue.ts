@@ -313,7 +313,7 @@ export interface QueuedOp {
 interface PendingReply {
   reply: () => void;
   refused: boolean;
-  /** It threw, and may have left the transaction half changed. */
+  /** Whether the operation threw, and may have left the transaction half changed. */
   failed: boolean;
 }
 

@@ -142,7 +142,7 @@ async function findStretch(
 interface Before {
   /** The entry before that could be archived, or was; null at the account's start. */
   reached: StoredEntry | null;
-  /** Those between, oldest first. */
+  /** The entries after `reached` that have to stay, oldest first. */
   kept: StoredEntry[];
 }
 

@@ -88,7 +88,7 @@ export interface Settlement {
   usage: EntryUsage;
   idempotencyKey: string | null;
   trigger: Trigger;
-  /** Those of the hold. */
+  /** The budgets that the hold counts toward. */
   budgets: readonly Budget[];
   /** An earlier attempt to write it had an unknown outcome. */
   isRetry?: boolean;

@@ -86,7 +86,7 @@ function dayCount(now: number, use: PeriodSpend | null) {
   return { period, spent: amountOf(spent), earlier };
 }
 
-/** The same of the month. */
+/** The month of `now`, what was counted in it, and the counts of other months beside it. */
 function monthCount(now: number, use: PeriodSpend | null) {
   const { month = "", spent: monthSpent = zero, earlierMonths = none } = use ?? {};
   const { requests = 0, tokens = 0 } = use ?? {};

@@ -358,7 +358,10 @@ interface MoneyRequest {
   reads?: readonly Key[];
   /** An operator books it: the project's limits for the user do not apply to a charge. */
   byOperator?: boolean;
-  /** It was paid, or paid back, outside: recorded even where the project takes no new money. */
+  /**
+   * Whether the money was paid, or paid back, outside. It is recorded even where the project takes
+   * no new money.
+   */
   paidExternally?: boolean;
 }
 

@@ -26,8 +26,9 @@ export interface Transfers {
    */
   move(transfer: Transfer): Promise<Amount>;
   /**
-   * The same for money that has come into a wallet which is part of another one. What was moved
-   * back a moment ago is about to be taken there, and stays.
+   * Moves money on that has come into a wallet which is part of another one, and returns how much.
+   * What was moved back a moment ago is about to be taken there, and stays. Throws 503 while others
+   * keep writing.
    */
   forward(transfer: Transfer): Promise<Amount>;
 }

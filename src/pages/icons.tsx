@@ -61,7 +61,7 @@ export function Mark() {
   );
 }
 
-/** The same as a URL, for the browser's tab. */
+/** The mark as a data URL, for the browser's tab. */
 export const favicon = "data:image/svg+xml," + encodeURIComponent(
   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path d="${markShape}" ` +
     `fill="#1d4fd7"/><circle cx="16" cy="12.5" r="4.5" fill="#fff"/>` +

@@ -106,7 +106,7 @@ export function createPaywalledErasers(
   ];
 }
 
-/** The same recorder, which tells of each deposit that a paywall may have led to. */
+/** Wraps a recorder, so that `conversion` learns of each deposit that a paywall may have led to. */
 export function notingDeposits(
   recorder: MoneyRecorder,
   conversion: Pick<Conversion, "paid">,

@@ -30,7 +30,10 @@ const receivedMax = 128 * 1024;
 /** How many servers' connections are kept: a server is a name at an address. */
 const serversMax = 1_000;
 const idleMs = 30_000;
-/** As many as one subscription uses at once: a handshake costs more than the rest of a delivery. */
+/**
+ * How many idle connections are kept: as many as one subscription uses at once, because a handshake
+ * costs more than the rest of a delivery.
+ */
 const idleMax = 64;
 
 /** What a sender of webhooks works with. */

@@ -33,8 +33,8 @@ export function soundSeconds(base64: string, format: string, work = createMediaW
 }
 
 /**
- * The same of a file's bytes: by the samples of WAV, the frames of MP3, the packets of Opus in Ogg
- * and WebM, and the tables of AAC in MP4, else by its bytes.
+ * A bound on the seconds of a sound file: by the samples of WAV, the frames of MP3, the packets of
+ * Opus in Ogg and WebM, and the tables of AAC in MP4, else by its bytes.
  */
 export function soundSecondsOf(
   file: Uint8Array,

@@ -7,7 +7,7 @@ export interface MediaWork {
   elements: number;
   /** Bytes of PDF documents to decompress. */
   inflatedBytes: number;
-  /** The same, as far as the size of documents allows it. */
+  /** Decompressed bytes that the size of the documents allows. */
   growth: number;
   /** Bytes of PDF documents that are outside of streams. */
   plainBytes: number;

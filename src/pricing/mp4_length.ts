@@ -82,7 +82,10 @@ const fastestPictures = 240;
 /** A film that states its length has no more bytes a second. */
 const fastFilmBytesPerSecond = 5_000_000;
 
-/** The same of a film: the longest that any of its headers states. */
+/**
+ * A bound on the seconds of an MP4 film: the longest that any of its headers states; null where
+ * none can be read.
+ */
 export function mp4FilmSeconds(bytes: Uint8Array, work: MediaWork): number | null {
   const movie = readMovie(bytes, work);
   if (!movie || movie.seconds === 0) return null;

@@ -123,7 +123,7 @@ interface StreamRead {
   /** Its objects; null where it has none. */
   objects: Uint8Array | null;
   textBytes: number;
-  /** It has neither objects nor text, as far as it says. */
+  /** Whether the stream's dictionary says that it has neither objects nor text. */
   isOther?: true;
 }
 

@@ -28,7 +28,10 @@ export interface Price {
   minimum: Amount;
   /** 100 % and the markup, in 1e-9 of a percent. */
   percent: bigint;
-  /** The same for a cost that the provider states; null where the list's prices are used. */
+  /**
+   * 100 % and the markup on a cost that the provider states, in 1e-9 of a percent; null where the
+   * list's prices are used.
+   */
   statedPercent: bigint | null;
 }
 

@@ -16,7 +16,9 @@ export interface ModelTerms {
   listPrice: Price | null;
   /** Whether the price is the catalogue's, not the project's own. */
   fromCatalogue: boolean;
-  /** It is the project's price of the name that was asked for, and holds whoever answers. */
+  /**
+   * Whether this is the project's price of the name that was asked for. It holds whoever answers.
+   */
   isOfAskedName?: true;
   maxOutputTokens: number;
   minOutputTokens: number;

@@ -33,7 +33,7 @@ export interface CacheTokens {
   read: number;
   /** Of any life. */
   write: number;
-  /** Those of `write` that are kept for an hour or longer. */
+  /** The tokens of `write` that are kept for an hour or longer. */
   hour: number;
   /** Reported as Anthropic does, whose prompt count leaves the cache out. */
   isAnthropic: boolean;

@@ -6,7 +6,7 @@ const zeroDecimalCurrencies = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv x
   " ",
 );
 const threeDecimalCurrencies = "bhd jod kwd omr tnd".split(" ");
-/** They no longer have a smaller unit, but still use hundredths at Stripe. */
+/** Currencies that no longer have a smaller unit, but are still stated in hundredths at Stripe. */
 const wholeUnitCurrencies = ["isk", "ugx"];
 
 /** The least that Stripe charges; for other currencies it depends on the account. */

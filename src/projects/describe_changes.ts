@@ -18,7 +18,7 @@ const partBytesMax = 24 * 1024;
 
 /** What an update has changed. */
 interface DescribedChanges {
-  /** Those of the fields that have another value than before. */
+  /** The top-level settings whose value has changed. */
   fields: string[];
   /**
    * For the audit trail: the old and the new value of every setting that has changed, by its path,

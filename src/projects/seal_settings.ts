@@ -15,7 +15,9 @@ interface SettingsSealer {
     given: CreateProject["upstream"],
     before: UpstreamSettings | null,
   ): Promise<UpstreamSettings | null>;
-  /** The same for named upstreams. */
+  /**
+   * Returns the named upstreams with their keys encrypted; a key that is left out stays as it was.
+   */
   upstreams(
     given: CreateProject["upstreams"],
     before: Project["upstreams"],

@@ -33,7 +33,9 @@ export interface Budgets {
   use(key: Key): BudgetUse;
   /** Counts changes that are going to be written, until they have landed, or `end` is called. */
   expect(changes: readonly BudgetChange[]): void;
-  /** They are no longer going to be written. Harmless when they have landed. */
+  /**
+   * Stops counting changes that are no longer going to be written. Harmless when they have landed.
+   */
   end(changes: readonly BudgetChange[]): void;
   /** Applies the changes of writes, in order, to what the store has. Throws when it cannot read. */
   fold<W extends Changing>(writes: readonly W[]): Promise<FoldedBudgets<W>>;
@@ -47,12 +49,12 @@ interface Changing {
 /** Writes as far as their budgets allow them, and the rows of these budgets after them. */
 interface FoldedBudgets<W> {
   allowed: W[];
-  /** Those that would exceed a cap. */
+  /** The writes that would exceed a cap. */
   refused: W[];
   checks: Write["checks"];
   sets: Write["sets"];
   landed(version: string): void;
-  /** They were not written, or nobody knows: the budgets are read again. */
+  /** Call this when the rows were not written, or nobody knows: the budgets are then read again. */
   abandon(): void;
 }
 
@@ -72,7 +74,7 @@ interface Known extends BudgetUse {
   spentBefore: Budget["spentBefore"] | null;
   /** What writes under way add. */
   expected: BudgetUse;
-  /** It has to be read before it is written. */
+  /** Whether the row must be read before it is written. */
   stale: boolean;
 }
 

@@ -208,7 +208,7 @@ export const allUnbookedPaymentsPrefix: Key = ["unbooked_payment"];
  * is verified, or by the sweep after 7 days.
  */
 export const unverifiedEventsKey = (merchantId: string): Key => ["unverified_events", merchantId];
-/** Those of all accounts. */
+/** The rows of unverified events of all Stripe accounts. */
 export const allUnverifiedEventsPrefix: Key = ["unverified_events"];
 
 /**
@@ -321,7 +321,7 @@ export const rowWaiterKey = (row: Key, processId: string): Key => [
 ];
 /** All processes that wait for a row and are in no queue yet. */
 export const rowWaitersPrefix = (row: Key): Key => ["row_waiter", keyHash(row)];
-/** Those of all rows. */
+/** The processes that wait for any row. */
 export const allRowWaitersPrefix: Key = ["row_waiter"];
 
 /**

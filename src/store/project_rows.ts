@@ -125,7 +125,7 @@ export function createProjectRemover(
     }
   }
 
-  /** It is late: the next round begins with this. */
+  /** Ends a round that took too long: the next one begins with this task. */
   function stop(task: Task, round: Round): void {
     queue.unshift(task);
     round.unfinished();

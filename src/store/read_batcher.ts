@@ -56,7 +56,7 @@ export function batchReads(kv: Kv, clock: Pick<Clock, "elapsed" | "after">): Kv 
   };
 }
 
-/** As many requests as one read of the store takes, and never a part of one. */
+/** Groups requests into reads of at most `readKeys` keys. A request is never split. */
 function groupsOf(reads: readonly PendingRead[], readKeys: number): PendingRead[][] {
   const groups: PendingRead[][] = [];
   let size = Infinity;

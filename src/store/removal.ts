@@ -54,7 +54,10 @@ export interface Removal {
 /** How long a round lasts at most, and how soon the next one follows. */
 const roundMs = 3_000;
 const pauseMs = 250;
-/** The same while calls are under way: they get two thirds of the time. */
+/**
+ * How long a round lasts, and the pause after it, while calls are under way: they get two thirds of
+ * the time.
+ */
 const busyRoundMs = 50;
 const busyPauseMs = 100;
 /** From when on rows that wait for their removal are reported, and how often. */

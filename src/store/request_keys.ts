@@ -44,7 +44,7 @@ export const paywalledKey = (projectId: string, userHash: string): Key => [
   ...paywalledUserPrefix(projectId, userHash),
   "at",
 ];
-/** The same of one user. */
+/** The rows of one user who has seen the paywall. */
 export const paywalledUserPrefix = (projectId: string, userHash: string): Key => [
   "paywalled",
   projectId,
@@ -55,7 +55,7 @@ export const paywalledPrefix: Key = ["paywalled"];
 
 /** A project's alerts: those that fire, and the last resolved ones. Written by the sweep. */
 export const alertsKey = (projectId: string): Key => ["alerts", projectId];
-/** Those of all projects. */
+/** The alerts of all projects. */
 export const alertsPrefix: Key = ["alerts"];
 /**
  * When links to confirm addresses of alerts were sent, within a day: by whom, and to a hash of
@@ -65,7 +65,7 @@ export const sentConfirmationsKey: Key = ["sent_confirmations"];
 
 /** Statistics of a project's users. Written by the sweep once it has read all of them. */
 export const userStatsKey = (projectId: string): Key => ["user_stats", projectId];
-/** Those of all projects. */
+/** The statistics of the users of all projects. */
 export const userStatsPrefix: Key = ["user_stats"];
 
 /**

@@ -52,7 +52,7 @@ interface Contention {
   begun: Promise<Row> | null;
   /** The processes that wait for their turn, in order. */
   queue: string[];
-  /** Those that have said since that they wait. */
+  /** Processes that have said, since the queue was written, that they wait. */
   newcomers: string[];
   lookedAt: number;
 }

@@ -183,7 +183,7 @@ export async function verifyAllAtRest(
   return found;
 }
 
-/** The same for one record. */
+/** Checks one record; what is wrong counts only where it stays so when the record is read again. */
 export function verifyAtRest(
   kv: Kv,
   { key, counts }: { key: Key; counts: ScanCounts },

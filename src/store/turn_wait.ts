@@ -15,7 +15,7 @@ interface TurnWaitOptions {
   row: Key;
   /** How long a write took of late, in ms. */
   writeMs: number;
-  /** It is in the queue of the stored turn, as far as it knows. */
+  /** Whether this process is in the queue of the stored turn, as far as it knows. */
   isQueued: boolean;
 }
 

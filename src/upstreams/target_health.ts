@@ -40,7 +40,9 @@ export interface TargetHealth {
    * `retryAfterMs` is what its Retry-After says; null where it has none.
    */
   failed(target: Target, retryAfterMs: number | null): void;
-  /** It ended without telling anything: the caller left, or the error was the caller's own. */
+  /**
+   * Its request ended without telling anything: the caller left, or the error was the caller's own.
+   */
   ended(target: Target): void;
   /** Every target that is known. */
   view(): readonly TargetView[];

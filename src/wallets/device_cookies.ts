@@ -22,7 +22,7 @@ import { createSignedCookies } from "./signed_cookies.ts";
 export interface DeviceCookies {
   /** Returns the person whose device sent the request, or null. */
   personOf(request: Request): Promise<string | null>;
-  /** The same, with the device's grant. */
+  /** Returns the person whose device sent the request, with the device's grant; or null. */
   known(request: Request): Promise<KnownDevice | null>;
   /**
    * Returns who decides on the device that sent the request: its person, or someone new. Null where

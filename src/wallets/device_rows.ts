@@ -13,7 +13,10 @@ import { emptyWrite, type Key, type Kv, type Row, type Write } from "../store/kv
 /** A device of a person. Its cookie is a random secret, of which only the hash is stored. */
 export interface Device {
   personId: string;
-  /** It is signed in while this is the person's epoch: signing out the others begins a new one. */
+  /**
+   * The device is signed in while this is the person's epoch. Signing out the others begins a new
+   * one.
+   */
   epoch: number;
   /** In milliseconds since 1970. */
   endsAt: number;

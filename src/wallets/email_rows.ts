@@ -16,7 +16,7 @@ import { emptyWrite, type Kv, type Write } from "../store/kv.ts";
 /** An e-mail address that opens a wallet. The address itself is not stored. */
 export interface WalletEmail {
   hash: string;
-  /** As its owner recognizes it. */
+  /** A shortened form of the address by which its owner recognizes it. */
   shown: string;
   /** In milliseconds since 1970. */
   confirmedAt: number;

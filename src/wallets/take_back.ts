@@ -4,8 +4,8 @@ import type { MoneyRecorder } from "../ledger/record.ts";
 import type { WalletJoins } from "./joins.ts";
 
 /**
- * The same recorder, which finds the money of a payment that is taken back where the wallet that
- * got it has become part of another one.
+ * Wraps a recorder: a payment that is taken back is found also where the wallet that got it has
+ * become part of another one.
  */
 export function takingBack(
   recorder: MoneyRecorder,

@@ -109,7 +109,7 @@ const askOpenai: Asker = async (line, { tools, maxRetries } = {}) =>
     await openaiClient(line, maxRetries).chat.completions.create(openaiBody(tools)),
   );
 
-/** As typical code does: every chunk has a choice. */
+/** Reads a stream as typical code does, which expects a choice in every chunk. */
 const streamOpenai: Asker = async (line, { tools, maxRetries } = {}) => {
   const stream = await openaiClient(line, maxRetries).chat.completions.create({
     ...openaiBody(tools),

@@ -1,6 +1,9 @@
 import fc from "fast-check";
 
-/** The same cases at every run; a failure is printed with its seed and the smallest case. */
+/**
+ * The seed of all cases, which are thus alike in every run. A failure is printed with the seed and
+ * the smallest case.
+ */
 const seed = Number(Deno.env.get("FAST_CHECK_SEED") ?? 20_260_101);
 /** Multiplies the number of cases that tests request, which is the minimum. */
 const factor = Math.max(1, Number(Deno.env.get("FAST_CHECK_RUNS") ?? 1));

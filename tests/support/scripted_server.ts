@@ -8,7 +8,7 @@ export interface ScriptedRequest {
   method: string;
   headers: Headers;
   body: string;
-  /** The same, as it was sent. */
+  /** The body as it was sent. */
   bytes: Uint8Array<ArrayBuffer>;
   /** Aborted when the client closes the connection before it has read the whole response. */
   signal: AbortSignal;

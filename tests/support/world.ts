@@ -45,7 +45,7 @@ export interface World extends Disposable {
   ownerKey: string;
   /** Calls the service with the project's key; a body is sent as JSON. */
   call(path: string, options?: CallOptions): Promise<Response>;
-  /** The same, and its JSON. */
+  /** Calls the service as `call` does, and parses the JSON of the response. */
   json(
     path: string,
     options?: CallOptions,

@@ -189,7 +189,7 @@ function AsSent({ url, sent, isSent }: { url: string; sent: SentRequest; isSent:
   );
 }
 
-/** The same request as a command. */
+/** The request of a delivery as a curl command. */
 function asCurl(url: string, { headers, body }: SentRequest): string {
   const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
   return [

@@ -162,7 +162,7 @@ interface NewKeyView {
   baseUrl: string | null;
 }
 
-/** The same first request in three languages; the key comes from the environment. */
+/** A first request with the new key in three languages; the key comes from the environment. */
 function FirstRequests({ model, user, baseUrl }: NewKeyView & { baseUrl: string }) {
   const body =
     `{"model":"${model}","user":"${user}","messages":[{"role":"user","content":"Hello"}]}`;

@@ -19,7 +19,7 @@ export interface PriceForm {
   markupPercent: string;
   requestFee: string;
   models: ModelRow[];
-  /** The same prices as JSON, with what the rows do not show. */
+  /** All prices of the form as JSON, with the fields that the rows of the table do not show. */
   json: string;
 }
 

@@ -35,7 +35,9 @@ export const transcriptionsFormat: PassedFormat = {
   createScanner: () => new TranscriptScanner(),
 };
 
-/** The same into English: https://platform.openai.com/docs/api-reference/audio/createTranslation */
+/**
+ * Translations into English: https://platform.openai.com/docs/api-reference/audio/createTranslation
+ */
 export const translationsFormat: PassedFormat = {
   ...transcriptionsFormat,
   ...endpoints.translations,

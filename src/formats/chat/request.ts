@@ -146,7 +146,7 @@ function requireOwnParts(
   }
 }
 
-/** The same for tools that run at the provider. */
+/** Throws 400 where a tool that runs at the provider names what is stored at the upstream. */
 function requireOwnTools(tools: Json | undefined, allowed: readonly string[]): void {
   for (const [index, tool] of Array.isArray(tools) ? tools.entries() : []) {
     if (isObject(tool) && !isCallersTool(tool)) {

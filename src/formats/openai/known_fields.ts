@@ -144,7 +144,7 @@ export function requireKnownChatFields(body: JsonObject, policy: FieldPolicy): v
   }
 }
 
-/** The same for the members of fields that hold other servers' options. */
+/** Throws 400 for an unknown member of the fields that hold other servers' options. */
 function requireKnownNested(place: JsonObject, policy: FieldPolicy, at: string): void {
   const { google, extra_body: extra } = place;
   if (isObject(google) && !policy.allowed.includes("google")) {
@@ -155,7 +155,9 @@ function requireKnownNested(place: JsonObject, policy: FieldPolicy, at: string):
   requireKnownNested(extra, policy, `${at}extra_body.`);
 }
 
-/** The same for a legacy completion. */
+/**
+ * Throws 400 for a field of a legacy completion that is not known, where the policy refuses those.
+ */
 export function requireKnownCompletionFields(body: JsonObject, policy: FieldPolicy): void {
   if (policy.unknown === "refuse") requireKnown(body, completionFields, { policy, at: "" });
 }

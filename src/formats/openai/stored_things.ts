@@ -61,7 +61,10 @@ export function requireNoStoredFields(
   }
 }
 
-/** The same for a part of a prompt or for a tool, in all of its members but those in `except`. */
+/**
+ * Throws 400 where a part of a prompt, or a tool, names what is stored at the upstream. All of its
+ * members are looked at but those in `except`.
+ */
 export function requireNothingStored(
   value: JsonObject,
   place: Place,

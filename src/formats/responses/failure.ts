@@ -49,7 +49,7 @@ export function errorOfOwnEvent(
   return errorInBody(redactKey(data, apiKey)) ?? streamError(data, apiKey);
 }
 
-/** The same, with a response that failed before it had any output. */
+/** The error that an event states, in an event of its own or as `response.failed`; else null. */
 export function errorOfResponseEvent(
   message: EventSourceMessage,
   apiKey: Secret | null,

@@ -4,7 +4,7 @@ import { textName } from "./stream_events.ts";
 
 /** A content part of an item whose events arrive. */
 interface OpenPart {
-  /** As it began, or whole once it has ended. */
+  /** The part as its first event had it, or whole once it has ended. */
   part: JsonObject;
   isTextDone: boolean;
   isDone: boolean;
@@ -13,13 +13,13 @@ interface OpenPart {
 /** An item of a response while its events arrive: what has been written of it, and what ended. */
 export class OpenItem {
   readonly index: number;
-  /** As it began, or whole once it has ended. */
+  /** The item as its first event had it, or whole once it has ended. */
   item: JsonObject;
   readonly parts = new Map<number, OpenPart>();
   /** Its one text that is no part, such as arguments, has ended. */
   isTextDone = false;
   isDone = false;
-  /** It has begun; else only texts of it have arrived. */
+  /** Whether the item's first event has arrived. If not, only texts of the item have. */
   isBegun = true;
   /** The caller has got its beginning. */
   isSent = true;

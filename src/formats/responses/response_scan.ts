@@ -14,7 +14,7 @@ export class ResponsesScanner implements ResponseScanner {
   /** The type of the event; "" for a whole response. */
   type = "";
   hasImage = false;
-  /** As much of the event's item as tells which tool it calls. */
+  /** The members of the event's item that tell which tool it calls. */
   readonly item: JsonObject = {};
   readonly #response: JsonObject = {};
   readonly #calls = new ToolCallCount();

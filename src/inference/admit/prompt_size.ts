@@ -105,7 +105,7 @@ export async function leastTokens(
   return { tokens, chars };
 }
 
-/** The same bound for short texts, at once. */
+/** The fewest tokens that short texts can have, counted without a pause. */
 export function leastTokensNow(texts: Iterable<string>): number {
   let tokens = 0;
   for (const text of texts) {

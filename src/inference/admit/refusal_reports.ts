@@ -26,7 +26,10 @@ export interface RefusalReports {
   report(refusal: RefusalReport): Promise<void>;
   /** Emits and writes what waits for the end of its minute, in the log of requests too. */
   flush(): Promise<void>;
-  /** The same here, and has the other processes do so at their next beat. */
+  /**
+   * Emits and writes what waits in this process, and has the other processes do so at their next
+   * beat.
+   */
   flushEverywhere(): Promise<void>;
   /** What the processes tell each other: how often each has asked for it. */
   part: FleetPart;

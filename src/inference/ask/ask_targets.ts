@@ -229,7 +229,10 @@ function totalMsOf(
   return upstream.timeouts.totalMs ?? config.upstreamTimeoutMs;
 }
 
-/** As long as a stream may be silent, where another target may answer; else it has no bound. */
+/**
+ * How long a target may take to its first byte, in ms: the longest silence of a stream where
+ * another target is left to be asked, else no bound.
+ */
 function usualFirstByteMs(
   { deps: { config } }: Pick<InferenceServices, "deps">,
   { untried }: AdmittedCall,

@@ -52,7 +52,7 @@ function decodeTurn(texts: KeptTexts, key: Key, value: Uint8Array): KeptTurn | n
 /** How large a conversation is, up to and with one of its turns. */
 export interface ConversationSize {
   turns: number;
-  /** As its turns are stored. */
+  /** The size of the stored turns, in bytes. */
   bytes: number;
   /** The fewest tokens that its texts have. */
   tokens: number;

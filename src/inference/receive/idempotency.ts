@@ -123,7 +123,10 @@ async function findPrevious(
   return "running";
 }
 
-/** It was charged: to call the model again under this key would charge it twice. */
+/**
+ * 422: the stored response cannot be read. Its call was charged, and to repeat it would charge
+ * twice.
+ */
 function responseUnreadable(): ApiError {
   return new ApiError(422, {
     message: "The response under this Idempotency-Key was charged and stored, and can no longer " +

@@ -249,7 +249,7 @@ function viewUsage(entry: Entry, usage: EntryUsage): NonNullable<Activity["usage
   return { ...usage, margin: formatAmount(charged - fromDecimal(upstreamCost)) };
 }
 
-/** The same as a JSON object, for exports and CSV. */
+/** An entry as the API shows it, as a flat JSON object for exports and CSV. */
 export function activityRecord(entry: Entry, currency: string): JsonObject {
   const { usage, carried, ...rest } = toActivity(entry, currency);
   const activity = carried ? { ...rest, carried } : rest;

@@ -34,11 +34,14 @@ export interface Reader {
   text(name: keyof PayerTexts, values?: Readonly<Record<string, string>>): string;
   /** Returns an English text of these pages in the reader's language, and any other as it is. */
   translate(message: string): string;
-  /** The same for a page: each value is kept apart from the text's direction. */
+  /**
+   * Returns a text with its values filled in, for a page. Each value has a text direction of its
+   * own.
+   */
   say(name: keyof PayerTexts, values: Readonly<Record<string, string>>): Child[];
   /** Formats an amount in the reader's form. */
   money(amount: Amount, currency: string, rounding?: ShortRounding): Child;
-  /** The same as plain text. */
+  /** Formats an amount in the reader's form, as plain text. */
   moneyText(amount: Amount, currency: string, rounding?: ShortRounding): string;
   /** Returns how many messages there were. */
   messages(count: number): string;
