@@ -16,17 +16,19 @@ export interface Hold {
   amount: Amount;
   /** In milliseconds since 1970. */
   expiresAt: number;
-  /** What the call had used when the hold was last renewed: charged if it expires. */
+  /**
+   * The cost of the call so far, as of the hold's last renewal. It is charged if the hold expires.
+   */
   used: Amount;
   /** In a wallet: the connection that the hold belongs to. */
   connectionId: string | null;
-  /** The budgets that it counts toward: most often none. */
+  /** The budgets that the hold counts toward: most often none. */
   budgets: readonly BudgetHold[];
   /** The process that runs the call; null where 0.9.0 placed it. Version 1.1 may drop it. */
   holder: string | null;
 }
 
-/** What a user has used of a project's rate limits. Stored only where there are limits. */
+/** How much of a project's rate limits one user has used up. Stored only where there are limits. */
 export interface RateCounters {
   /** When the limits of requests and tokens will be fully available again, in ms. */
   requests: number;

@@ -12,7 +12,9 @@ interface CachedAccount {
 interface AccountCache {
   /** Null where the account has to be read. */
   find(name: string): CachedAccount | null;
-  /** The account was written; `believed`: as it was cached, without reading it. */
+  /**
+   * The account was written. `believed`: its cached version was used, without reading it before.
+   */
   onWritten(name: string, cached: CachedAccount, believed: boolean): void;
   /** The account was read, at this version. */
   onRead(name: string, version: string | null): void;
@@ -26,18 +28,21 @@ interface AccountCache {
 const accountsMax = 20_000;
 /** How long an account is always believed after a write: from a hold to a quick settle. */
 const believedMs = 50;
-/** An account on which another process was met is read, until so many reads found no change. */
+/**
+ * After another process has written an account, it is read each time, until so many reads found no
+ * change.
+ */
 const unchangedReadsMin = 8;
 /**
- * Nothing is believed for longer than that where others have changed more than this share of the
- * accounts of late: a refused write costs two round trips more, a read one.
+ * No account is believed for longer than `believedMs` where others have changed more than this
+ * share of the accounts of late: a refused write costs two round trips more, a read one.
  */
 const changedShareMax = 0.2;
-/** Over about how many accounts the share is taken. */
+/** About how many accounts the share of changed ones is taken over. */
 const shareOver = 64;
 
 interface Known extends CachedAccount {
-  /** When it was written here. */
+  /** When the account was last read or written here, by the clock's `elapsed`. */
   at: number;
 }
 
@@ -45,7 +50,9 @@ interface Meeting {
   unchangedReads: number;
 }
 
-/** Creates a cache of accounts by name; in a store of this process alone nobody else is met. */
+/**
+ * Creates a cache of accounts by name. In a store that is not shared, no other process writes them.
+ */
 export function createAccountCache(
   clock: Pick<Clock, "elapsed">,
   { isShared }: Pick<KvLimits, "isShared">,
@@ -93,10 +100,12 @@ class OwnAccounts implements AccountCache {
 /** Accounts that other processes write too. */
 class SharedAccounts implements AccountCache {
   readonly #known = new Map<string, Known>();
-  /** The accounts on which another process was met. */
+  /** The accounts that another process was found to write. */
   readonly #met = new Map<string, Meeting>();
   readonly #elapsed: () => number;
-  /** The share of accounts that others had changed when they were next looked at here. */
+  /**
+   * The share of accounts that other processes had changed when this one next read or wrote them.
+   */
   #changedShare = 0;
 
   constructor(elapsed: () => number) {

@@ -35,13 +35,16 @@ export interface AccountQueue {
 /** Operations on one account, for one user, that arrived while the previous write was under way. */
 interface Lane {
   ref: AccountRef;
-  /** The account's row, and its name here. */
+  /** The account's row, and its name in this process. */
   row: Key;
   name: string;
   waiting: QueuedOp[];
   /** The account's version in a write that was refused. */
   tried?: string | null | undefined;
-  /** Since when its operations were put back because another process wrote first, and how often. */
+  /**
+   * Since when the lane's operations were put back because another process wrote first, and how
+   * often.
+   */
   refused: { since: number; times: number } | null;
 }
 
@@ -94,7 +97,7 @@ export function createAccountQueue(
     });
   }
 
-  /** Decides and writes a batch; what it leaves for another write goes back to the lane. */
+  /** Decides and writes a batch. Operations that need another write go back to the lane. */
   async function settleBatch(lane: Lane, batch: QueuedOp[]): Promise<void> {
     const { elapsed } = deps.clock;
     const { name, ref } = lane;
@@ -139,7 +142,9 @@ export function createAccountQueue(
     throw accountContended();
   }
 
-  /** Another process has the turn: the operations wait for the next one of this process. */
+  /**
+   * Puts a batch back because another process has the turn: it waits for this process's next turn.
+   */
   function putBack(lane: Lane, batch: QueuedOp[]): void {
     const now = deps.clock.elapsed();
     const { since, times } = lane.refused ??= { since: now, times: 0 };
@@ -277,7 +282,7 @@ export function accountContended(): ApiError {
   });
 }
 
-/** What an operation decided. A refusal is only trusted on a record that was just read. */
+/** The decision of an operation. A refusal is only trusted on a record that was just read. */
 export interface OpResult<T> {
   value: T;
   refused?: boolean;
@@ -285,19 +290,22 @@ export interface OpResult<T> {
 
 /** One operation on one account. `apply` may run several times; only the last run is written. */
 export interface AccountOp<T> {
-  /** Rows that it needs besides the account; the commit checks them too. */
+  /** Rows that the operation needs besides the account. The commit checks them too. */
   reads: readonly Key[];
-  /** A row that it creates unless it exists: read only where that is likely, but always checked. */
+  /**
+   * A row that the operation creates unless it exists: read only where that is likely, but always
+   * checked.
+   */
   uniqueKey?: Key | null;
-  /** Estimated size of its write, in bytes. */
+  /** Estimated size of the operation's write, in bytes. */
   estimatedBytes: number;
-  /** The budgets that it looks at. */
+  /** The budgets that the operation looks at. */
   budgets?: readonly Budget[];
   /** Concerns an existing hold: must not create an account or grant trial credits. */
   existingHoldOnly?: true;
   /**
-   * Decides, and changes the transaction. What it throws reaches only its own caller, and its
-   * changes are undone.
+   * Decides, and changes the transaction. An error reaches only the operation's own caller, and
+   * undoes its changes.
    */
   apply(tx: AccountTx): OpResult<T>;
 }
@@ -336,7 +344,7 @@ export function takeBatch(waiting: QueuedOp[], readsMax: number): QueuedOp[] {
   return waiting.splice(0, count);
 }
 
-/** Decides, and keeps the reply until the write is durable. */
+/** Applies an operation, and keeps its reply until the write is durable. */
 function createDecider<T>(
   operation: AccountOp<T>,
   resolve: (value: T) => void,

@@ -44,18 +44,18 @@ interface AccountTxOptions {
   budgets: Pick<Budgets, "use">;
   now: number;
   hasEnded: HasEnded;
-  /** This process. */
+  /** The id of this process. */
   holder: string;
   id: MakeId;
 }
 
 const noBudgets: readonly Budget[] = [];
 
-/** What bounds a debit besides the balance. */
+/** Which bounds apply to a debit besides the balance. */
 interface DebitOptions {
   /**
    * The part that limits do not bind: what a hold that has just ended had promised, since the limit
-   * may have been lowered since, or the whole of what an operator books.
+   * may have been lowered since, or all of what an operator books.
    */
   unlimited?: Amount;
   /** The budgets that the amount counts toward, and that bind the rest. */
@@ -63,9 +63,8 @@ interface DebitOptions {
 }
 
 /**
- * One account while operations are applied to it, before anything is written. Holds that have
- * ended are removed first; a large number of them takes several writes. Discarded when the commit
- * fails.
+ * One account while operations are applied to it, before the write. Holds that have ended are
+ * removed first; a large number of them takes several writes. Discarded when the commit fails.
  */
 export class AccountTx {
   readonly snapshot: ProjectSnapshot;
@@ -73,7 +72,7 @@ export class AccountTx {
   readonly account: Account;
   /** The project's and the wallet owner's limits on what this user may spend. */
   readonly spending: SpendLimits;
-  /** Limits that several users share. */
+  /** The budgets that several users share. */
   readonly budgets: TxBudgets;
   readonly entries: Entry[] = [];
   #changed = false;
@@ -106,7 +105,7 @@ export class AccountTx {
     return isLarge(this.#write);
   }
 
-  /** Whether a hold has ended, and its call is over. */
+  /** Tells whether a hold has ended, so that its money is free. */
   get hasEnded(): HasEnded {
     return this.#options.hasEnded;
   }
@@ -117,8 +116,8 @@ export class AccountTx {
   }
 
   /**
-   * What bounds one more amount of this user: the balance, the wallet owner's grant, the project's
-   * limits and these budgets. A refusal names the first that is too narrow.
+   * The bounds of one more amount of this user: the balance, the wallet owner's grant, the
+   * project's limits and these budgets. A refusal names the first that is too narrow.
    */
   bounds(budgets: readonly Budget[]): readonly SpendingBound[] {
     const balance: SpendingBound = {
@@ -170,7 +169,7 @@ export class AccountTx {
     this.#rows.remove(key);
   }
 
-  /** Counts something, if and only if the rest is written. */
+  /** Adds to stored sums, such as hourly counters, in the same write. */
   count(...increments: Increment[]): void {
     if (increments.length > 0) (this.#write.additions ??= []).push(...increments);
   }
@@ -182,8 +181,8 @@ export class AccountTx {
   }
 
   /**
-   * Adds to the balance and appends the entry for it, with its events. `recovered` is what was
-   * short before and is no longer due: it makes the entry's shortfall negative.
+   * Adds to the balance and appends the entry for it, with its events. `recovered` is the part of
+   * an earlier shortfall that is no longer due: it makes the entry's shortfall negative.
    */
   credit(amount: Amount, entry: NewEntry, origin: EntryOrigin, recovered: Amount = zero): Entry {
     return this.#append(amount, toAmount(-recovered), { entry, origin });
@@ -228,7 +227,7 @@ export class AccountTx {
     this.put(holdIndexKey(ref), toBytes({ ref }));
   }
 
-  /** Removes this user from the hold index: nothing is held for them any more. */
+  /** Removes this user from the hold index, because nothing is held for them any more. */
   dropFromSweep(): void {
     this.account.listed = false;
     this.remove(holdIndexKey(this.#options.ref));
@@ -261,7 +260,7 @@ export class AccountTx {
     return this.account.holds.findIndex((hold) => hold.id === id && !this.hasEnded(hold));
   }
 
-  /** Returns everything as one write, valid only for the versions that were read. */
+  /** Returns all changes as one write, valid only for the versions that were read. */
   finish(): Write {
     const { ref, version, snapshot, rows } = this.#options;
     const { owner, name } = accountLocation(ref);
@@ -329,14 +328,17 @@ export class AccountTx {
     else Object.assign(this.account, { counters, use });
   }
 
-  /** A user's first operation grants the project's trial credits. */
+  /** Grants the project's trial credits with a user's first operation. */
   #grantTrial(): void {
     const { trialCredits, status } = this.snapshot.project;
     const credits = status === "active" ? parseAmount(trialCredits) ?? zero : zero;
     if (credits > 0n) this.credit(credits, { kind: "trial" }, { trigger: bySystem });
   }
 
-  /** Holds of other connections are left to the sweep, which ends them for their own project. */
+  /**
+   * Removes this user's holds that have ended. Those of other connections are left to the sweep,
+   * which ends them for their own project.
+   */
   #removeEndedHolds(): void {
     for (const hold of takeEnded(this.account, this.ownHolds, this.hasEnded)) {
       const { id, used, amount: unlimited } = hold;
@@ -371,14 +373,15 @@ function countEntry(entry: Entry, movement: Movement): Increment[] {
 }
 
 /**
- * Ended holds that one write removes. With their events for 100 subscriptions that is some 400 KiB.
+ * The most ended holds that one write removes. With events for 100 subscriptions they take some 400
+ * KiB.
  */
 const endedPerWriteMax = 24;
 
 /**
- * Removes holds that have ended from an account and returns those that this write is to charge, out
- * of the `own` ones. All are removed at once, since what one held may pay for another. For those
- * left to later writes, only what will be charged stays held: their last recorded use.
+ * Removes holds that have ended from an account, and returns those of `own` that this write
+ * charges. All are removed at once, since what one held may pay for another. Of those that later
+ * writes charge, only their last recorded use stays held.
  */
 export function takeEnded(account: Account, own: readonly Hold[], hasEnded: HasEnded): Hold[] {
   if (!account.holds.some(hasEnded)) return [];

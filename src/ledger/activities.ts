@@ -40,7 +40,7 @@ export async function listActivities(
     cursor: string | undefined;
     /** Only entries of this kind: a page may hold fewer than asked for, and lead on. */
     kind?: EntryKind | null;
-    /** Ends at the first entry before that time, in ms since 1970. */
+    /** The list ends at the first entry before this time, in ms since 1970. */
     since?: number;
     /** In a wallet: includes entries of other projects, which only the wallet's owner may see. */
     whole?: boolean;
@@ -83,7 +83,7 @@ function isOwn({ projectId, user }: Entry, ref: AccountRef): boolean {
 interface EntryColumn {
   /** A field of an activity, or a field of that field. */
   field: string;
-  /** Its header in the CSV of a user's activities, or null where it is only in the export. */
+  /** The column's header in the CSV of a user's activities; null where only the export has it. */
   userHeader: string | null;
 }
 
@@ -161,8 +161,8 @@ function listOfOwner(
 }
 
 /**
- * A position is a wallet id and an entry id, separated by a slash; without an entry id, the
- * wallet's start.
+ * Lists entries wallet by wallet. A position is a wallet id and an entry id, separated by a slash;
+ * without an entry id, the wallet's start.
  */
 async function listOfWallets(
   kv: Kv,

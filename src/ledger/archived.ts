@@ -4,11 +4,11 @@ import { fromBytes } from "../base/json.ts";
 import { archivedKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 
-/** How far a project was archived. */
+/** Up to when a project was archived. */
 export interface ArchivedState {
   /** Entries before this time have been archived, in ms since 1970. */
   before: number;
-  /** The sealed file whose entries were removed last, by the hash that it states. */
+  /** The SHA-256 that the last sealed file states. Its entries were removed. */
   sha256: string;
 }
 
@@ -18,7 +18,7 @@ export async function readArchived(kv: Kv, projectId: string): Promise<ArchivedS
   return value && fromBytes<ArchivedState>(value);
 }
 
-/** Whether an id that no entry has may be that of an archived one. */
+/** Whether an id without an entry may be the id of an archived entry. */
 export async function mayBeArchived(kv: Kv, projectId: string, id: string): Promise<boolean> {
   const state = await readArchived(kv, projectId);
   return state !== null && isId("act", id) && timeOfId(id) < state.before;

@@ -6,31 +6,31 @@ import { type Amount, least } from "../base/money.ts";
  * them as one list, so a new one is another member of that list.
  */
 export interface SpendingBound {
-  /** What can be spent now, while running calls hold money. Never negative. */
+  /** How much can be spent now, while running calls hold money. Never negative. */
   readonly left: Amount;
-  /** What could be spent if none of the user's own calls were running. Never negative. */
+  /** How much could be spent if none of the user's own calls were running. Never negative. */
   readonly withoutOwnHolds: Amount;
-  /** Why an amount is refused that this stops: a reason for the user, or an error to throw. */
+  /** Why this bound refuses an amount: a reason for the user, or an error to throw. */
   readonly refusal: RefusalReason | (() => Error);
-  /** An operator's charge is not bound by it. */
+  /** Whether this bound does not apply to an operator's charge. */
   readonly forCallersOnly?: true;
 }
 
-/** What can be spent now within all of these bounds, of which there is at least one. */
+/** The money that can be spent now within all of these bounds, of which there is at least one. */
 export function leftIn(bounds: readonly SpendingBound[]): Amount {
   return bounds.map(({ left }) => left).reduce(least);
 }
 
-/** What could be spent within all of them if none of the user's own calls were running. */
+/** The money that could be spent within all bounds if none of the user's own calls were running. */
 export function withoutOwnHoldsIn(bounds: readonly SpendingBound[]): Amount {
   return bounds.map(({ withoutOwnHolds }) => withoutOwnHolds).reduce(least);
 }
 
 /**
- * Finds out why what a user asks for is refused. `fits` returns whether so much money is enough;
- * for what `leftIn` returns it is false. Returns `held_by_running` where only the user's own calls
+ * Finds out why a user's request is refused. `fits` returns whether so much money is enough; for
+ * what `leftIn` returns it is false. Returns `held_by_running` where only the user's own calls
  * stand in the way, and else the reason of the first bound in the list that is too narrow. Throws
- * what that bound throws.
+ * that bound's error, where it has one.
  */
 export function refusalBy(
   bounds: readonly SpendingBound[],

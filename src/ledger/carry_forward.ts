@@ -13,11 +13,14 @@ export interface StoredEntry {
   version: string | null;
 }
 
-/** A part of an account that one write carries forward: from its start, or its `carried` entry. */
+/**
+ * A part of an account that one write carries forward. It begins at the account's start, or after
+ * the `carried` entry.
+ */
 interface Stretch {
-  /** The `carried` entry that it begins after; null at the account's start. */
+  /** The `carried` entry before the stretch; null at the account's start. */
   carried: StoredEntry | null;
-  /** What is removed, oldest first; the last one becomes the new `carried` entry. */
+  /** The entries to remove, oldest first; the last one becomes the new `carried` entry. */
   removed: StoredEntry[];
   /** The entries that stay and follow a removed one, with the entry that they follow then. */
   relinked: { stored: StoredEntry; prev: string | null }[];
@@ -30,13 +33,13 @@ export function readStored({ value, version }: Pick<Row, "value" | "version">): 
   return value && { entry: decodeEntry(value), version };
 }
 
-/** Whether an entry is one that archiving removes: it is neither younger nor of another kind. */
+/** Whether archiving removes an entry: by its kind, and if it was created before `before`. */
 export function isArchivable({ kind, createdAt }: Entry, before: number): boolean {
   return entryKinds[kind].isArchived && kind !== "carried" && createdAt < before;
 }
 
 const removedMax = 60;
-/** Entries that stay are read one after the other. */
+/** The most entries that stay in one stretch: they are read one after the other. */
 const keptMax = 1_000;
 
 /**
@@ -79,7 +82,10 @@ export async function carryForward(
   return { write, removed: removed.map(({ entry }) => entry.id) };
 }
 
-/** What the removed entries, and those that were carried forward before, come to. */
+/**
+ * The new `carried` entry: it adds up the removed entries, and those that were carried forward
+ * before.
+ */
 function carriedEntry({ carried, removed }: Stretch, last: Entry): Entry {
   const before = carried ? [carried.entry] : [];
   const all = [...before, ...removed.map(({ entry }) => entry)];
@@ -108,7 +114,7 @@ function carriedEntry({ carried, removed }: Stretch, last: Entry): Entry {
   };
 }
 
-/** Finds how far the entries follow each other without another one that could be archived. */
+/** Finds how many entries follow each other with no other archivable entry between them. */
 async function findStretch(
   kv: Kv,
   projectId: string,
@@ -140,13 +146,18 @@ async function findStretch(
 }
 
 interface Before {
-  /** The entry before that could be archived, or was; null at the account's start. */
+  /**
+   * The nearest earlier entry that could be archived, or stands for archived ones; null at the
+   * account's start.
+   */
   reached: StoredEntry | null;
   /** The entries after `reached` that have to stay, oldest first. */
   kept: StoredEntry[];
 }
 
-/** Reads back to the entry before that could be archived; null where one is missing. */
+/**
+ * Reads back to the nearest earlier entry that could be archived. Null where an entry is missing.
+ */
 async function readBack(kv: Kv, projectId: string, from: Entry): Promise<Before | null> {
   const kept: StoredEntry[] = [];
   for (let next = from.prev; next !== null;) {

@@ -1,7 +1,7 @@
 /**
- * What was counted in a period before the current one: its name and what was spent in it, and of a
- * month what was used. A clock that was wrong and is set right leads back to a period: its count
- * continues, so that no limit begins again.
+ * The count of a period before the current one: its name, what was spent in it, and for a month the
+ * requests and tokens. When a wrong clock is set right, time may lead back to that period: its
+ * count then continues, so that no limit begins again.
  */
 export type EarlierCount = readonly [
   period: string,
@@ -10,7 +10,7 @@ export type EarlierCount = readonly [
   tokens?: number,
 ];
 
-/** Of how many periods of one kind the counts are kept, besides the current one. */
+/** The most earlier periods of one kind whose counts are kept. */
 const keptMax = 3;
 
 /** Returns what was counted in a period; null where nothing is known of it. */

@@ -4,7 +4,7 @@ import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
 
-/** What a response used, and the prices it was charged by. Token classes never overlap. */
+/** The usage of a response, and the prices it was charged by. Token classes never overlap. */
 export interface EntryUsage extends StoredTokens {
   model: string;
   requestId: string;
@@ -20,7 +20,7 @@ export interface EntryUsage extends StoredTokens {
   upstream?: string;
   /** How many attempts the response took, where it took more than one. */
   attempts?: number;
-  /** The service tier that served it, or else that was requested. */
+  /** The service tier that served the response, or else the one that was requested. */
   serviceTier?: string;
   /** Calls of tools that ran at the provider, by the tool's name. */
   toolCalls?: Readonly<Record<string, number>>;
@@ -30,9 +30,12 @@ export interface EntryUsage extends StoredTokens {
   characters?: number;
   /** Seconds of sound that were transcribed; a second that has begun counts. */
   audioSeconds?: number;
-  /** The response is from the project's cache: `price.costFactor` is what part was charged. */
+  /**
+   * Set where the response is from the project's cache: `price.costFactor` is the charged part of
+   * the price.
+   */
   cached?: true;
-  /** What it costs by the provider's price list, as a decimal string; absent where unknown. */
+  /** The cost by the provider's price list, as a decimal string; absent where unknown. */
   upstreamCost?: string;
 }
 
@@ -56,7 +59,10 @@ export interface Entry {
   delta: string;
   balanceAfter: string;
   heldAfter: string;
-  /** What was due and could not be collected; negative where it is no longer due. */
+  /**
+   * The part of the amount that could not be collected; negative where an earlier one is no longer
+   * due.
+   */
   shortfall: string;
   /** In milliseconds since 1970. */
   createdAt: number;
@@ -77,16 +83,16 @@ export interface Entry {
 
 /** The archived entries that one entry stands for. */
 export interface CarriedEntries {
-  /** How many. */
+  /** How many entries were archived. */
   entries: number;
-  /** When the first one was created, in milliseconds since 1970. */
+  /** When the first archived entry was created, in milliseconds since 1970. */
   since: number;
 }
 
-/** In place of a project, in entries that move money between wallets. */
+/** Stands in place of a project's id in entries that move money between wallets. */
 export const noProject = "none";
 
-/** What the caller decides about an entry; the account adds the rest. */
+/** The part of an entry that the caller decides; the account adds the rest. */
 export type NewEntry =
   & Pick<Entry, "kind">
   & Partial<

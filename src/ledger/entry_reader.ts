@@ -6,15 +6,14 @@ import type { Entry } from "./entry.ts";
 import { parseStoredRefunded } from "./verify/schemas.ts";
 
 const rowsAhead = 200;
-/** Short walks need nothing ahead. */
+/** How many reads a walk makes before it reads ahead. */
 const readsBefore = 8;
-/** Reading ahead goes on while it has saved so many reads. */
+/** How many reads the last reading ahead must have saved for another one. */
 const readsSavedMin = 4;
 
 /**
- * Reads the entries of one owner for walks back along its accounts. The entries before one in time
- * are read with it, as long as the walks need them: those of an account with many entries are near
- * each other.
+ * Reads entries for walks back along accounts of one owner. Entries that precede one in time are
+ * read with it, as long as the walks need them: the entries of a busy account are near each other.
  */
 export class EntryReader {
   readonly #kv: Kv;
@@ -60,11 +59,17 @@ export class EntryReader {
 
 const totalsMax = 500;
 
-/** How much of entries has been refunded: few have been, so those of a project are read at once. */
+/**
+ * The refunded amounts of entries. Few entries are refunded, so those of a project are read at
+ * once.
+ */
 export class RefundTotals {
   readonly #kv: Kv;
   readonly #owner: string;
-  /** Null where there are too many, or where they belong to several projects. */
+  /**
+   * The refunded amounts by entry. Null where there are too many, or where they belong to several
+   * projects.
+   */
   #all: Map<string, Uint8Array | null> | null = null;
 
   constructor(kv: Kv, owner: string) {

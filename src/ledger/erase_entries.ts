@@ -28,9 +28,9 @@ const entriesPerWrite = 50;
 const activityPlace = z.string().max(64);
 
 /**
- * Replaces the user's id in their entries by the pseudonym, and removes what the user's app
- * provided: metadata, and idempotency keys that contain the user's id. Amounts, kinds, times and
- * the order of entries stay, so the books still add up.
+ * Erases a user from entries: replaces the user's id by the pseudonym, and removes what the user's
+ * app provided, which is metadata and idempotency keys that contain the id. Amounts, kinds, times
+ * and the order of entries stay, so the books still add up.
  */
 export function createEntryEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   return {

@@ -7,7 +7,7 @@ import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
 import { type AccountRef, walletUserOf } from "./account.ts";
 import { absoluteAmount, type Entry } from "./entry.ts";
 
-/** What caused an entry, and where a deposit's money came from. */
+/** The cause of an entry, and for a deposit the source of the money. */
 export interface EntryOrigin {
   trigger: Trigger;
   /** Of a deposit: the payment source. */

@@ -19,9 +19,11 @@ import {
   readForgetJob,
 } from "./forget_account.ts";
 
-/** How far the erasure of a user has come. */
+/** The progress of a user's erasure. */
 interface ForgetProgress {
-  /** `waiting`: until something under way completes, such as a delivery that is being retried. */
+  /**
+   * `waiting` lasts until something under way completes, such as a delivery that is being retried.
+   */
   status: "done" | "running" | "waiting";
   pseudonym: string;
   /** How many records that named the user have been erased, by kind. */
@@ -127,7 +129,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
     return { job: moved, waiting };
   }
 
-  /** Runs as many pages as one call may. */
+  /** Runs as many pages of an erasure as one call may. */
   async function goOn(begun: ForgetJob): Promise<ForgetProgress> {
     const deadline = clock.elapsed() + callMs;
     const budget = new ScanBudget(readsPerCall, () => clock.elapsed() >= deadline);

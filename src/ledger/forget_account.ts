@@ -72,7 +72,7 @@ export async function moveAccount(
   throw accountContended();
 }
 
-/** Another call has started the erasure at the same time. */
+/** Ignores the error of a closed account: another call has started the erasure at the same time. */
 function ignoreClosed(error: unknown): undefined {
   if (error instanceof ApiError && error.code === "user_being_forgotten") return undefined;
   throw error;
@@ -137,7 +137,10 @@ export function createForfeit({ deps, queue }: Services): Eraser {
   };
 }
 
-/** Ends the move: the old name is free again, for someone new. */
+/**
+ * Creates the last step of an erasure: the account under the old name is free again, for someone
+ * new.
+ */
 export function createReopening({ deps: { kv, committer } }: Services): Eraser {
   return {
     name: "accounts",

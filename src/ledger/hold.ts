@@ -18,25 +18,29 @@ import { decodeEntry } from "./store.ts";
 import { budgetNames } from "./tx_budgets.ts";
 import { type BalanceView, viewBalance } from "./api/view.ts";
 
-/** What a call would hold, out of what is available. */
+/** The amount that a call would hold, out of what is available. */
 export interface Quote {
   amount: Amount;
-  /** Much less than it would hold if no other calls held money: worth waiting for. */
+  /**
+   * Whether the amount is much less than it would be if no other calls held money: then waiting is
+   * worth while.
+   */
   reducedByHolds: boolean;
 }
 
 /**
- * Instead of a quote: the caller must count tokens first, up to the most that could be paid for.
+ * Returned instead of a quote: the caller must count tokens first, up to the most that could be
+ * paid for.
  */
 export type CountFirst = { countTo: number };
 
-/** What a quote is computed from. */
+/** The money that a quote is computed from. */
 export interface AvailableFunds {
-  /** What can be spent now. */
+  /** How much can be spent now. */
   available: Amount;
-  /** What could be spent if only the balance mattered, and no limit. */
+  /** How much could be spent if only the balance mattered, and no limit. */
   balanceOnly: Amount;
-  /** What could be spent if none of the user's other calls held money. */
+  /** How much could be spent if none of the user's other calls held money. */
   withoutOwnHolds: Amount;
   balance: Amount;
 }
@@ -49,12 +53,13 @@ export interface HoldRequest<Q extends Quote> {
   /** The settings that the quote was computed with: they must still be in force. */
   snapshot: ProjectSnapshot;
   quote(funds: AvailableFunds): Q | CountFirst | null;
-  /** Limits that several users share: they bound the hold, and what it charges counts there. */
+  /** Budgets that several users share. They bound the hold, and the charge counts toward them. */
   budgets: readonly Budget[];
   /** Events to emit with the hold. */
   events: readonly NewEvent[];
   /**
-   * Written with the hold, unless a row under `key` exists for which `blocks` returns true.
+   * A row that is written with the hold, unless the row under `key` exists and `blocks` returns
+   * true for it.
    */
   mark?:
     | Pick<Write, "sets" | "deletes"> & {
@@ -80,7 +85,7 @@ export type HoldResult<Q> =
   | { kind: "count"; countTo: number }
   | { kind: "settings_moved" | "marked" };
 
-/** What a call is charged. */
+/** The charge of a finished call. */
 export interface Settlement {
   ref: AccountRef;
   id: string;
@@ -90,9 +95,9 @@ export interface Settlement {
   trigger: Trigger;
   /** The budgets that the hold counts toward. */
   budgets: readonly Budget[];
-  /** An earlier attempt to write it had an unknown outcome. */
+  /** Whether an earlier attempt to write the charge had an unknown outcome. */
   isRetry?: boolean;
-  /** Writes and emits more together with the entry. */
+  /** Adds rows and events to the write of the entry. */
   alongside?: ((tx: AccountTx, entry: Entry) => void) | undefined;
 }
 
@@ -103,15 +108,15 @@ export type SettleResult = { kind: "settled"; entry: Entry } | { kind: "gone" };
 export interface Holds {
   /**
    * Places a hold. When only the holds of running calls stand in the way, waits for them. Throws
-   * 429 `concurrency_limit` at 256 holds, or at the project's own limit, and what a budget says
+   * 429 `concurrency_limit` at 256 holds, or at the project's own limit, and the error of a budget
    * that leaves too little.
    */
   place<Q extends Quote>(request: HoldRequest<Q>): Promise<HoldResult<Q>>;
-  /** Extends the expiry and records the use so far; false when the hold is gone. */
+  /** Extends a hold's expiry and records the use so far. False when the hold is gone. */
   renew(ref: AccountRef, id: string, used: Amount): Promise<boolean>;
-  /** Charges what was used, and ends the hold. */
+  /** Charges the use of a call, and ends its hold. */
   settle(settlement: Settlement): Promise<SettleResult>;
-  /** Ends the hold without a charge; harmless when it is gone. */
+  /** Ends a hold without a charge. Harmless when the hold is gone. */
   release(ref: AccountRef, id: string, alongside?: (tx: AccountTx) => void): Promise<void>;
 }
 
@@ -144,8 +149,8 @@ export function createHolds(
   }
 
   /**
-   * Whether this process changed the account within that time; reads now and then for other
-   * processes.
+   * Waits for a write of the account, for at most `ms`. Returns true after one by this process;
+   * false after `pollMs` at the latest, so that the account is read for another process's writes.
    */
   async function changedWithin(ref: AccountRef, ms: number): Promise<boolean> {
     const stop = new AbortController();

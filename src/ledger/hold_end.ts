@@ -2,7 +2,7 @@ import { holdLifetimeMs } from "../base/limits.ts";
 import type { Deps } from "../deps.ts";
 import type { Hold } from "./account.ts";
 
-/** Whether a hold has ended, so that its money is free but for what its call has used. */
+/** Tells whether a hold has ended, so that its money is free, except for what its call has used. */
 export type HasEnded = (hold: Pick<Hold, "expiresAt" | "holder">) => boolean;
 
 /**

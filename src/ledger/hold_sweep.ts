@@ -15,9 +15,9 @@ export interface HoldSweep {
   sweep(): Promise<void>;
   /** Begins a new round with the next sweep. */
   startOver(): void;
-  /** Another process sweeps: what the last round here saw is old. */
+  /** Forgets the last round: another process sweeps now. */
   rest(): void;
-  /** The holds that the last complete round left in place. */
+  /** How many holds the last complete round left in place, and the age of the oldest. */
   lastRound(): { open: number; oldestMs: number };
 }
 
@@ -26,7 +26,7 @@ const accountsPerPage = 200;
 const sweepMs = 2_000;
 /** The most writes for one account: each ends some of at most 256 holds. */
 const writesMax = 16;
-/** An account whose last entry is younger than that is in use, and stays in the index. */
+/** How long after its last entry an account counts as in use, and stays in the index. */
 const idleMs = 60_000;
 
 /** Creates the sweep over the accounts in the hold index. */
@@ -39,8 +39,8 @@ export function createHoldSweep(
   let round = { open: 0, oldestMs: 0 };
 
   /**
-   * Whether an account without holds was used of late. It is not dropped then: to write it would
-   * make the process that uses it read it again, and it would soon be listed again.
+   * Whether an account without holds was used of late. Such an account stays in the index: to write
+   * it would make the process that uses it read it again, and it would soon be listed again.
    */
   async function isInUse(ref: AccountRef): Promise<boolean> {
     const { holds, last } = await readAccount(kv, ref);
@@ -93,8 +93,8 @@ export function createHoldSweep(
 }
 
 /**
- * Removes the holds of a user that have ended, charging what was used. Returns the ids of the
- * others. Where there are none, the account is no longer in the index.
+ * Removes a user's holds that have ended, charging their use, and returns the ids of the others.
+ * Where there are none, the account is no longer in the index.
  */
 export async function endHolds(queue: AccountQueue, ref: AccountRef): Promise<string[]> {
   let looked = await look(queue, ref);
@@ -103,8 +103,8 @@ export async function endHolds(queue: AccountQueue, ref: AccountRef): Promise<st
 }
 
 /**
- * Returns what an account holds, after the transaction has removed what has ended. An account that
- * is no longer in the index is not touched: its user may have been erased, and nothing may be
+ * Returns an account's holds, after the transaction has removed those that have ended. An account
+ * that is no longer in the index is not touched: its user may have been erased, and nothing may be
  * written under that name.
  */
 function look(queue: AccountQueue, ref: AccountRef): Promise<{ holds: string[]; isMore: boolean }> {

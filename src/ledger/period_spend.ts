@@ -2,7 +2,7 @@ import { type Amount, toAmount, zero } from "../base/money.ts";
 import { dayOf, monthOf, periodAt } from "../base/period.ts";
 import { countedIn, type EarlierCount, leftBehind } from "./earlier_counts.ts";
 
-/** What one user used in one month (UTC). */
+/** The use of one user in one month (UTC), with its last day and hour. */
 export interface PeriodSpend {
   /** `YYYY-MM`. */
   month: string;
@@ -18,12 +18,12 @@ export interface PeriodSpend {
   /** The hour of the last use, in hours since 1970, and what was spent in it. */
   hour: number;
   hourSpent: Amount;
-  /** What was counted in other months and days, which may come back. */
+  /** Counts of other months and days. A clock that is set right may lead back to them. */
   earlierMonths: readonly EarlierCount[];
   earlierDays: readonly EarlierCount[];
 }
 
-/** What one response or charge adds. */
+/** The amounts that one response or charge adds. */
 export type PeriodUsage = Pick<PeriodSpend, "requests" | "tokens" | "spent">;
 
 /** As it is stored with the user's account: amounts in 1e-9 units. */

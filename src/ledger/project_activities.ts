@@ -16,13 +16,16 @@ export interface ProjectActivity {
 /** Some activities of a project, newest first. */
 interface ProjectActivityPage {
   activities: ProjectActivity[];
-  /** Where to continue; null at the end. */
+  /** The cursor of the next page; null at the end. */
   nextCursor: string | null;
-  /** How far back the page has looked, in ms, where it stopped before it had found enough. */
+  /**
+   * The time back to which the page has looked, in ms, where it stopped before it was full; else
+   * null.
+   */
   searchedTo: number | null;
 }
 
-/** A page reads at most so many entries. */
+/** The most entries that one page reads. */
 const rowsMax = 2_000;
 const rowsPerRead = 500;
 

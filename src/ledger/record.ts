@@ -40,8 +40,8 @@ export interface MoneyRecorder {
   deposit(request: MoneyRequest): Promise<MoneyResult>;
   charge(request: MoneyRequest): Promise<MoneyResult>;
   /**
-   * Emits the events of a refused charge; `charge` does so itself. After the tenth of a user and
-   * reason in a minute, and of a project in a second, further ones are only in the summary.
+   * Emits the events of a refused charge; `charge` does so itself. From the eleventh refusal of a
+   * user and reason in a minute on, and of a project in a second, refusals are only in the summary.
    */
   emitRefused(request: MoneyRequest, refused: RefusedMoney): Promise<void>;
   /** Returns the earlier result of the same request; null when none is recorded under its key. */
@@ -181,7 +181,10 @@ function recordedResult(entry: Entry): OpResult<MoneyResult> {
   return { value: { kind: "recorded", entry } };
 }
 
-/** Returns null for a charge that is allowed. Throws what a budget says that leaves too little. */
+/**
+ * Returns why a charge is refused; null where it is allowed. Throws the error of a budget that
+ * leaves too little.
+ */
 function refusalOf(
   tx: AccountTx,
   { amount, byOperator = false, budgets = [] }: MoneyRequest,
@@ -202,7 +205,7 @@ function refusedResult(tx: AccountTx, kind: RefusalReason): MoneyResult {
 /** The reversal of a refund of a deposit: at most what was taken back. */
 export interface Reinstatement extends RefundRequest {
   amount: Amount;
-  /** The shortfall of that refund that is no longer due: at most what was short. */
+  /** The part of the refund's shortfall that is no longer due: at most all of it. */
   recovered: Amount;
 }
 
@@ -250,12 +253,12 @@ interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> {
   activityId?: string;
 }
 
-/** What an entry keeps of its request. */
+/** The details of a request that its entry keeps. */
 type EntryDetails =
   & Pick<Entry, "idempotencyKey" | "metadata">
   & Partial<Pick<Entry, "keyIssuer">>;
 
-/** How one operation is recorded. */
+/** An operation as it is recorded. */
 interface MoneyOp {
   /** The fields that identify a repetition of the request, besides user and metadata. */
   fields: Record<string, string | null>;
@@ -356,7 +359,7 @@ interface MoneyRequest {
   budgets?: readonly Budget[];
   /** Rows that `alongside` reads: the write checks them. */
   reads?: readonly Key[];
-  /** An operator books it: the project's limits for the user do not apply to a charge. */
+  /** Whether an operator books the charge: the project's limits for the user do not apply. */
   byOperator?: boolean;
   /**
    * Whether the money was paid, or paid back, outside. It is recorded even where the project takes

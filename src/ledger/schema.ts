@@ -101,16 +101,16 @@ const walkSchema = z.strictObject({
    * how many they are. The numbers of those have gaps.
    */
   carried: z.strictObject({ sum: decimal, entries: z.int() }).nullable(),
-  /** Refunded amounts of entries that the walk has yet to meet. */
+  /** Refunded amounts of entries that the walk has not met yet. */
   refunds: z.array(z.tuple([z.string().max(64), decimal])).max(100),
-  /** There were too many of them to carry along, or one could not be read. */
+  /** Whether refunded amounts were too many to carry along, or one could not be read. */
   forgotten: z.boolean(),
-  /** The name on entries that are not renamed yet. */
+  /** The user's former name, on entries that are not renamed yet. */
   formerly: z.string().max(userIdUnitsMax).nullable(),
   /** The account's mark when the walk began, and its version. */
   mark: markSchema.nullable(),
   markVersion: z.string().max(64).nullable(),
-  /** The walk ends at the mark. */
+  /** Whether the walk ends at the mark. */
   isSince: z.boolean(),
   /** The fingerprints of the entries met, in all, and of those up to the mark. */
   sum: fingerprints,

@@ -1,21 +1,29 @@
-/** Which rows a write may create without reading them first. */
+/** Tells which rows a write may create without reading them first. */
 interface SeenKeys {
-  /** Whether this process has not seen the key before, as far as it remembers. Remembers it. */
+  /**
+   * Whether this process sees the key for the first time, as far as it remembers. Remembers the
+   * key.
+   */
   isNew(name: string): boolean;
   /**
-   * Reports that a row which was new here existed, as after a restart or beside another process.
+   * Reports that a row whose key was new here existed, as after a restart or beside another
+   * process.
    */
   onCollision(): void;
 }
 
 /** The least number of names to remember; at most twice as many are kept. */
 const seenKeysMin = 10_000;
-/** A write that meets an existing row makes its whole batch retry one by one: that must be rare. */
+/**
+ * How many keys count as seen after a collision. A write that meets an existing row makes its whole
+ * batch retry one by one: that must be rare.
+ */
 const cautiousAfterCollision = 10_000;
 
 /**
- * A caller that repeats a request does so soon, and mostly to the same process. A key that was not
- * seen here is taken for new until the write's check says otherwise, which saves a read each.
+ * Creates the memory of one process. A caller repeats a request soon, and mostly to the same
+ * process. So a key that was not seen here is taken for new, until the write's check says
+ * otherwise. This saves a read each time.
  */
 export function createSeenKeys(): SeenKeys {
   let names = new Set<string>();

@@ -20,8 +20,9 @@ import {
 } from "./authorization.ts";
 
 /**
- * A counter further in the future was written by a clock that was ahead; it is reset. Requests are
- * never more than a minute off, plus clock differences; tokens are counted however few are left.
+ * How far ahead of now a counter can be, in ms. One that is further ahead was written by a clock
+ * that was ahead, and is reset. Requests are never more than a minute off, plus clock differences;
+ * tokens are counted however few are left.
  */
 const debtMaxMs: Readonly<RateCounters> = { requests: 2 * 60_000, tokens: 60 * 60_000 };
 
@@ -35,7 +36,7 @@ interface SpendLimitsOptions {
 }
 
 /**
- * What limits a user's spending besides the balance: a wallet owner's grant, a project's limits.
+ * The limits on a user's spending besides the balance: a wallet owner's grant, a project's limits.
  */
 export class SpendLimits {
   changed = false;
@@ -60,17 +61,20 @@ export class SpendLimits {
     return this.#limits.concurrent;
   }
 
-  /** To be stored with the account; null where a wallet pays, or nothing was counted. */
+  /** The counters to store with the account; null where a wallet pays, or nothing was counted. */
   get counters(): RateCounters | null {
     return this.#wallet ? null : this.#counters;
   }
 
-  /** What the user used this month, in this project; null before the first charge. */
+  /** The user's use of this project this month; null before the first charge. */
   get use(): PeriodSpend | null {
     return this.#use;
   }
 
-  /** A wallet serves several projects, so a user's counters are stored with the grant instead. */
+  /**
+   * The authorization's row as it will be written, with the user's counters: a wallet serves
+   * several projects, so they are stored with the grant.
+   */
   get row(): Uint8Array | null {
     if (!this.#authorization) return null;
     const counters = this.#counters ? { counters: this.#counters } : {};
@@ -84,8 +88,8 @@ export class SpendLimits {
   }
 
   /**
-   * What bounds the user besides the balance: what a wallet's owner allows in a day, and the
-   * project's limits of a day and of a month. `held` is what the user's running calls hold.
+   * The user's bounds besides the balance: the wallet owner's cap for a day, and the project's
+   * limits for a day and a month. `held` is the sum of the user's running calls.
    */
   bounds(held: Amount): SpendingBound[] {
     const bounds: SpendingBound[] = [];
@@ -102,7 +106,10 @@ export class SpendLimits {
     return bounds;
   }
 
-  /** Zero under a grant that was replaced: calls that it already covers are still paid for. */
+  /**
+   * How much the wallet owner's grant leaves. Zero where the grant was replaced: calls that it
+   * already covers are still paid for.
+   */
   #allowanceLeft(held: Amount): Amount {
     return this.#grant ? allowanceLeft(this.#grant, { held, now: this.#now }) : zero;
   }
@@ -126,7 +133,7 @@ export class SpendLimits {
     this.#take("requests", this.#limits.requestsPerMinute, 1);
   }
 
-  /** Tokens are counted once they are known, when a call ends. */
+  /** Counts tokens toward the user's rate limit. They are known when a call ends. */
   countTokens(count: number): void {
     this.#take("tokens", this.#limits.tokensPerMinute, count);
   }

@@ -21,8 +21,9 @@ interface Transfer {
 /** Moves money between the wallets of one person. */
 export interface Transfers {
   /**
-   * Moves what no running call holds, by an entry in either wallet, in one write. Repeated, it
-   * moves what has come since. Returns what was moved. Throws 503 while others keep writing.
+   * Moves the money that no running call holds, by an entry in either wallet, in one write, and
+   * returns the amount. Repeated, it moves what has come since. Throws 503 while others keep
+   * writing.
    */
   move(transfer: Transfer): Promise<Amount>;
   /**
@@ -33,7 +34,7 @@ export interface Transfers {
   forward(transfer: Transfer): Promise<Amount>;
 }
 
-/** How long money that was moved back stays. */
+/** How long money that was moved back stays where it is, in ms. */
 const restMs = 60_000;
 
 type TransferDeps = Pick<

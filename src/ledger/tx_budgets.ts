@@ -5,10 +5,10 @@ import { budgetKey } from "../store/keys.ts";
 import type { BudgetChange } from "../store/kv.ts";
 import type { SpendingBound } from "./bounds.ts";
 
-/** A budget that a hold counts toward, and what it holds there. */
+/** A budget that a hold counts toward, and the amount that it holds there. */
 export type BudgetHold = readonly [name: string, amount: Amount];
 
-/** Of a hold that counts toward no budget. */
+/** The budgets of a hold that counts toward none. */
 export const holdsNothing: readonly BudgetHold[] = [];
 const noNames: readonly string[] = [];
 
@@ -21,7 +21,7 @@ export function budgetNames(held: readonly BudgetHold[]): readonly string[] {
 export class TxBudgets {
   readonly #budgets: Pick<Budgets, "use">;
   readonly #projectId: string;
-  /** By the text of the key; null while nothing is changed. */
+  /** Changes by the text of the budget's key; null while nothing is changed. */
   #changes: Map<string, BudgetChange> | null = null;
 
   constructor(budgets: Pick<Budgets, "use">, projectId: string) {
@@ -29,7 +29,9 @@ export class TxBudgets {
     this.#projectId = projectId;
   }
 
-  /** What counts toward a budget that the operation has listed, after this transaction. */
+  /**
+   * The spent and held amounts of a budget that the operation has listed, after this transaction.
+   */
   use({ name }: Pick<Budget, "name">): BudgetUse {
     const key = budgetKey(this.#projectId, name);
     const { spent, held } = this.#budgets.use(key);
@@ -38,7 +40,7 @@ export class TxBudgets {
     return { spent: toAmount(spent + change.spent), held: toAmount(held + change.held) };
   }
 
-  /** What these budgets leave for one more amount. */
+  /** How much these budgets leave for one more amount. */
   bounds(budgets: readonly Budget[]): SpendingBound[] {
     return budgets.map((budget) => {
       const use = this.use(budget);
@@ -48,7 +50,7 @@ export class TxBudgets {
     });
   }
 
-  /** Sets money aside. The write is refused where a budget no longer leaves it. */
+  /** Sets money aside. The write is refused where a budget no longer leaves that much. */
   hold(budgets: readonly Budget[], amount: Amount): readonly BudgetHold[] {
     if (budgets.length === 0) return holdsNothing;
     return budgets.map(({ name, cap }) => {
@@ -57,14 +59,16 @@ export class TxBudgets {
     });
   }
 
-  /** Ends what a hold has set aside. */
+  /** Gives back the amounts that a hold has set aside. */
   release(held: readonly BudgetHold[]): void {
     for (const [name, amount] of held) {
       this.#change(name, { spent: zero, held: toAmount(-amount), cap: null });
     }
   }
 
-  /** Counts what was charged; with caps where it was not promised by a hold. */
+  /**
+   * Counts a charged amount; `capped` budgets refuse the write where it exceeds what they leave.
+   */
   spend(names: readonly string[], amount: Amount, capped: readonly Budget[]): void {
     if (amount === zero) return;
     for (const name of names) {
@@ -73,7 +77,7 @@ export class TxBudgets {
     }
   }
 
-  /** What the transaction changes, to be written with it; undefined where it is nothing. */
+  /** The changes to write with the transaction; undefined where there are none. */
   get changes(): readonly BudgetChange[] | undefined {
     if (!this.#changes) return undefined;
     const changes = [...this.#changes.values()].filter(({ spent, held }) =>

@@ -4,20 +4,20 @@ import type { Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
 import { listActivities } from "./activities.ts";
 
-/** What one user spent and paid in a period, as far as their entries were read. */
+/** The spending and payments of one user in a period, as far as their entries were read. */
 export interface UserSpending {
   /** Responses that were charged. */
   responses: number;
   /** Charged for responses and by manual charges. */
   spent: Amount;
   deposited: Amount;
-  /** What was spent, by entry; `start` in ms since 1970. */
+  /** Spent amounts, one for each entry; `start` is in ms since 1970. */
   amounts: { start: number; amount: Amount }[];
   /** The oldest entry that was read, where older ones of the period were not; else null. */
   since: number | null;
 }
 
-/** So many entries are read: some 10 ms. */
+/** The most entries that are read, which takes some 10 ms. */
 const entriesMax = 300;
 
 /** Adds up a user's entries from `from` until before `to`, in ms, newest first. */

@@ -21,7 +21,7 @@ export interface UserRow {
   user: string;
   balance: Amount;
   held: Amount;
-  /** What the user spent in the current month (UTC). */
+  /** The user's spend in the current month (UTC). */
   spent: Amount;
   /** The number of entries. */
   entries: number;
@@ -34,16 +34,16 @@ export const userOrders = ["recent", "balance", "low", "spent"] as const;
 /** `recent`: last active first; `low`: lowest balance first, of those active in 30 days. */
 export type UserOrder = typeof userOrders[number];
 
-/** What a project's users have, and who is first in each order. */
+/** Totals of a project's users, and the first users in each order. */
 export interface UserStats {
   /** When the accounts were read, in milliseconds since 1970. */
   at: number;
   users: number;
-  /** What the project owes its users: the sum of their balances. */
+  /** The sum of the users' balances, which the project owes them. */
   owed: Amount;
-  /** Users with an entry in the last so many days. */
+  /** How many users had an entry in the last so many days. */
   active: Readonly<Record<ActiveDays, number>>;
-  /** Users whose balance is below the project's `lowBalance`, of those active in 30 days. */
+  /** How many users active in 30 days have a balance below the project's `lowBalance`. */
   runningLow: number;
   first: Readonly<Record<UserOrder, readonly UserRow[]>>;
 }
@@ -55,7 +55,7 @@ type ActiveDays = typeof activeDays[number];
 const dayMs = 24 * 60 * 60 * 1000;
 /** How many users are listed in each order. */
 const listedMax = 100;
-/** Up to so many users, all of them are read when they are asked for: some 15 ms. */
+/** Up to this many users, all of them are read for each request, which takes some 15 ms. */
 export const liveUsersMax = 1_000;
 const rowsPerRead = 500;
 /** How many accounts one sweep reads. */
@@ -224,7 +224,7 @@ export function createUserStatsSweep(
     return true;
   }
 
-  /** Reads on in the current project; false once it has no more accounts. */
+  /** Reads the next accounts of the current project. False once it has no more. */
   async function readOn(): Promise<boolean> {
     if (!place || !collector || place.project.mode !== "default") return false;
     const rows = await readRows(kv, place.project.id, place.after);

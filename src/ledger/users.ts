@@ -25,7 +25,7 @@ const authorizationSchema = z.object({
   dailyCap: decimal.meta({ description: "The most that the person allows for one day (UTC)." }),
   decidedAt: time.meta({ description: "The person's last decision." }),
 });
-/** What a person allows, as the project sees it. */
+/** A person's permission for one user, as the project sees it. */
 type AuthorizationView = z.output<typeof authorizationSchema>;
 
 /** One user of a project, with their money. */

@@ -144,7 +144,7 @@ const forgetUser: EndpointDoc = {
   ],
 };
 
-/** One of the public operations, for the operator and the user in the path. */
+/** Documents a public operation for the operator, with the user in the path. */
 function forUser(operation: EndpointDoc, operationId: string): EndpointDoc {
   const { headers: _headers, errors = [], query: _query, ...rest } = operation;
   const own = errors.filter(({ code }) => code !== "user_required" && code !== "user_not_allowed");

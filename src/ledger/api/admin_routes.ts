@@ -138,7 +138,10 @@ function userOf({ path, query }: Incoming): string {
   }
 }
 
-/** A body may name the user, as on the public endpoints; it must be the user in the path. */
+/**
+ * Throws 400 where a body names another user than the path. A body may name one, as on the public
+ * endpoints.
+ */
 function requireSame(user: string, named: unknown): void {
   if (named === undefined || named === null || named === user) return;
   throw badRequest("user", "'user' differs from the user in the path.");

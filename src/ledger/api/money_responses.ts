@@ -46,8 +46,8 @@ interface MoneyCall {
   trigger: Trigger;
   incoming: Incoming;
   /**
-   * Whom the audit trail names; absent for a project's own software, whose key makes such calls all
-   * day.
+   * The actor in the audit trail; absent for a project's own software, whose key makes such calls
+   * all day.
    */
   by?: AuditActor;
   /** The key whose budget a charge counts toward. */
@@ -252,7 +252,10 @@ export async function respondActivities(
   });
 }
 
-/** Returns what writes the audit row together with an entry that a person recorded by hand. */
+/**
+ * Returns a function that writes the audit row together with an entry that a person recorded by
+ * hand.
+ */
 export function auditEntry(
   deps: Pick<Deps, "id" | "clock">,
   { by, action, reason = null }: {

@@ -2,7 +2,7 @@ import { type ApiError, badRequest } from "../../base/errors.ts";
 import { type Amount, formatAmount } from "../../base/money.ts";
 
 /**
- * 400: a wallet's money belongs to its owner. No project deposits into it or refunds a payment from
+ * 400: a wallet's money belongs to its owner, so no project deposits into a wallet or refunds from
  * it.
  */
 export function refundOnlyAtStripe(): ApiError {
@@ -14,7 +14,7 @@ export function refundOnlyAtStripe(): ApiError {
   );
 }
 
-/** 400: more than is left of an entry. */
+/** 400: the refund is more than what is left to refund of an entry. */
 export function refundExceedsOriginal(left: Amount): ApiError {
   return badRequest(
     "amount",

@@ -5,7 +5,10 @@ import type { Kv, Row } from "../../store/kv.ts";
 import { countRows, readOrNull, type ScanCounts, verifyAtRest } from "../../store/scan.ts";
 import { parseStoredAccount } from "./schemas.ts";
 
-/** The sweep ends expired holds every few seconds, but a large number takes it a while. */
+/**
+ * How long an ended hold may stay without being a fault, in ms. The sweep ends expired holds every
+ * few seconds, but a large number takes it a while.
+ */
 const holdGraceMs = 10 * 60 * 1000;
 
 /** Returns what is wrong with an account's own record, apart from its entries. */

@@ -51,7 +51,10 @@ function faultsOf({ key, value }: Row, held: ReadonlyMap<string, Amount>): strin
   ];
 }
 
-/** What all calls hold of each budget. A call's hold changes in one write with its budgets. */
+/**
+ * The amounts that all calls hold of each budget. A call's hold changes in one write with its
+ * budgets.
+ */
 async function heldByBudget(kv: Kv, counts: ScanCounts): Promise<Map<string, Amount>> {
   const held = new Map<string, Amount>();
   // A wallet has a row for each of its connections, on more than one page perhaps.

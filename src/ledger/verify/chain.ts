@@ -12,7 +12,7 @@ import { faultsOfRefunds, forgetRefunds, noteRefund } from "./refunds.ts";
 import { parseEntryLink, parseStoredEntry } from "./schemas.ts";
 import { faultsOfTransfer } from "./transfers.ts";
 
-/** Where walks begin, and what was known there before. */
+/** Where a walk begins, and the mark that is known of the account. */
 interface WalkStart {
   owner: string;
   name: string;
@@ -53,7 +53,7 @@ export function entriesAhead({ seq, mark, isSince }: ChainWalk): number {
   return isSince && mark ? seq - mark.seq + 1 : seq;
 }
 
-/** A walk with fewer entries goes to its end; any other one is walked alone. */
+/** Walks with fewer entries than this go to their ends together. A longer one is walked alone. */
 export const shortEntries = 1_000;
 
 interface WalkOptions {
@@ -111,7 +111,7 @@ export async function continueWalks(
   return faults;
 }
 
-/** Only so many are carried from one page to the next. */
+/** The most refunds that a walk carries from one page to the next. */
 const carriedRefundsMax = 100;
 
 interface Step {
@@ -123,7 +123,7 @@ interface Step {
   totals: RefundTotals;
 }
 
-/** Looks at the walk's next entry and moves on; one that cannot be read is passed by. */
+/** Looks at the walk's next entry and moves on. An entry that cannot be read is passed by. */
 async function takeStep(kv: Kv, step: Step, options: WalkOptions): Promise<string[]> {
   const { walk, row, entry, totals, total } = step;
   const { counts, costsOf, onEntry } = options;
@@ -157,8 +157,8 @@ function faultsAtMark({ mark, carried }: ChainWalk, entry: Entry): string[] {
 }
 
 /**
- * Moves to the previous entry, and continues with the values of this one, so that one fault is
- * reported once.
+ * Moves to the previous entry. Continues with the values that this entry states, so that one fault
+ * is reported once.
  */
 function goBack(walk: ChainWalk, entry: Entry): void {
   const isAtMark = walk.isSince && walk.mark !== null && entry.seq <= walk.mark.seq;

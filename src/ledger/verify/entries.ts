@@ -48,7 +48,9 @@ function judgeAgain(kv: Kv, owner: string, rows: readonly Row[]): Promise<string
   }));
 }
 
-/** What counting entries needs of one; accounts lead to it, or not, whatever else it says. */
+/**
+ * The fields of an entry that counting needs: whether accounts lead to it depends on nothing else.
+ */
 type CountedEntry = Pick<Entry, "id" | "createdAt" | "prev" | "projectId" | "user">;
 
 /** Reads as much of an entry as counting needs; null where that is not possible. */

@@ -7,7 +7,7 @@ import type { ChainWalk } from "../schema.ts";
 /** Returns what a response may have cost, by the prices and usage that its entry keeps. */
 export type CostsOf = (usage: EntryUsage) => readonly Amount[];
 
-/** Returns what is wrong with an entry where the walk has met it, apart from its refunds. */
+/** Returns the faults of an entry where the walk has met it, apart from those of its refunds. */
 export function faultsOfEntry(walk: ChainWalk, entry: Entry, costsOf: CostsOf): string[] {
   return [...faultsOfPlace(walk, entry), ...faultsOfKind(entry), ...faultsOfCost(entry, costsOf)];
 }
@@ -68,7 +68,10 @@ function faultsOfKind(entry: Entry): string[] {
   return faults;
 }
 
-/** Only a debit can fall short, and a charge that could not be taken whole is refused. */
+/**
+ * Whether an entry may have a shortfall: only a debit, and never a charge, which is refused
+ * instead.
+ */
 function mayBeShort(entry: Entry): boolean {
   const shortfall = fromDecimal(entry.shortfall);
   if (isReinstatement(entry)) return shortfall <= 0n;

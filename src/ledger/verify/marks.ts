@@ -25,7 +25,7 @@ export const markSchema = z.strictObject({
   /** In milliseconds since 1970. */
   at: z.number(),
 });
-/** What the last verification of an account without a fault has seen. */
+/** The state of an account at its last verification without a fault. */
 export type VerifiedMark = z.output<typeof markSchema>;
 
 /** Reads a mark; null where there is none, or where archiving has ended it. */
@@ -33,7 +33,7 @@ export function readMark({ value }: Pick<Row, "value">): VerifiedMark | null {
   return readOrNull(value, (bytes) => markSchema.parse(fromBytes<unknown>(bytes)));
 }
 
-/** What replaces the mark of an account whose older entries have been archived. */
+/** The value that replaces the mark of an account whose older entries have been archived. */
 export const endedMark: Uint8Array = toBytes(null);
 
 const modulus = 1n << 128n;
@@ -51,7 +51,9 @@ export function addSums(one: string, other: string): string {
   return ((BigInt(`0x${one}`) + BigInt(`0x${other}`)) % modulus).toString(16).padStart(32, "0");
 }
 
-/** A hash of what never changes in an entry: an erasure replaces names, keys and metadata. */
+/**
+ * A hash of the fields of an entry that never change. An erasure replaces names, keys and metadata.
+ */
 function fingerprintOf(entry: Entry): bigint {
   const { id, seq, kind, delta, balanceAfter, heldAfter, shortfall, createdAt } = entry;
   const { requestId: _, ...usage } = entry.usage ?? {};

@@ -8,7 +8,10 @@ import { isReinstatement } from "../record.ts";
 import type { ChainWalk } from "../schema.ts";
 import { parseStoredAccount, parseStoredEntry, parseStoredRefunded } from "./schemas.ts";
 
-/** Refunds come after what they refund, so a walk backwards meets all of them first. */
+/**
+ * Returns the faults of an entry's refunds. They come after what they refund, so a walk backwards
+ * has met all of them.
+ */
 export async function faultsOfRefunds(
   kv: Kv,
   { walk, entry, total: stored }: { walk: ChainWalk; entry: Entry; total: Uint8Array | null },
@@ -41,7 +44,7 @@ export async function faultsOfRefunds(
   return faults;
 }
 
-/** Keeps a refund until the walk meets what was refunded. */
+/** Keeps a refund until the walk meets the entry that was refunded. */
 export function noteRefund(walk: ChainWalk, entry: Entry): void {
   const original = entry.refundedActivityId;
   if (original === null || walk.forgotten) return;
@@ -51,7 +54,7 @@ export function noteRefund(walk: ChainWalk, entry: Entry): void {
 }
 
 /**
- * Only so many are carried from one page to the next; the rest is counted as unchecked, not hidden.
+ * Drops refunds beyond the number that a page carries. They are counted as unchecked, not hidden.
  */
 export function forgetRefunds(walk: ChainWalk, counts: ScanCounts): void {
   if (walk.forgotten) return;
@@ -67,7 +70,10 @@ function sumsOf(sum: Amount, amounts: readonly Amount[]): Amount[] {
   return sums;
 }
 
-/** The walk does not follow an account that has grown by more entries than this since it began. */
+/**
+ * How far an account may have grown since the walk began, in entries: its newer refunds are read up
+ * to then.
+ */
 const newerMax = 5_000;
 
 /**

@@ -15,7 +15,7 @@ import { decodeEntry, decodeIdempotency, type IdempotencyRecord } from "../store
 /** An id. A cursor cannot carry a longer one. */
 const id = z.string().min(1).max(64);
 const user = z.string().min(1).max(userIdUnitsMax);
-/** Leaves space in a cursor for a sum of several. */
+/** A decimal amount. A cursor has space for a sum of several. */
 const decimal = z.string().regex(/^-?\d{1,36}(\.\d{1,9})?$/);
 const units = z.string().regex(/^-?\d{1,45}$/);
 const tokens = z.int().min(0);
@@ -115,7 +115,7 @@ export const accountRefSchema = z.object({
 
 const holdingSchema = z.object({ ref: accountRefSchema });
 
-/** Parses an entry. This function and the others throw for anything that no version has written. */
+/** Parses an entry. Throws for bytes that no version has written. */
 export function parseStoredEntry(bytes: Uint8Array): Entry {
   const entry = decodeEntry(bytes);
   entrySchema.parse(entry);
@@ -138,7 +138,7 @@ export function parseStoredAccount(bytes: Uint8Array): Account {
   return parseAccount(bytes);
 }
 
-/** Parses what an idempotency key stands for. */
+/** Parses the record of an idempotency key. */
 export function parseStoredIdempotency(bytes: Uint8Array): IdempotencyRecord {
   const record = decodeIdempotency(bytes);
   idempotencySchema.parse(record);

@@ -6,8 +6,8 @@ import { type Entry, noProject } from "../entry.ts";
 import { parseStoredEntry } from "./schemas.ts";
 
 /**
- * Returns what is wrong with an entry as a transfer: what left one wallet arrived in the other, in
- * one write, and each of the two entries names the other.
+ * Returns the faults of an entry as a transfer: the same amount left one wallet and arrived in the
+ * other, in one write, and each of the two entries names the other.
  */
 export async function faultsOfTransfer(
   kv: Kv,

@@ -31,28 +31,34 @@ import type { CostsOf } from "./entry.ts";
 import { addSums, readMark, writeMark } from "./marks.ts";
 import { parseStoredAccount } from "./schemas.ts";
 
-/** Longer than any write can be under way: older ones have landed, or never will. */
+/**
+ * How old a write must be to have landed, or to be known never to land, in ms: no write is under
+ * way longer.
+ */
 export const settledMs = 60_000;
 const entriesPerRead = 250;
-/** So many accounts are walked together, as long as they have at most so many entries. */
+/** The most accounts that are walked together, and the most entries that these have in all. */
 const accountsTogether = 100;
 const entriesTogether = 8_000;
 const lanesMax = 3;
 
-/** What of the ledger a verification looks at. */
+/** The part of the ledger that a verification covers. */
 export interface LedgerRange {
-  /** Only what came after the marks of the accounts; entries are not counted then. */
+  /**
+   * Whether only entries after the marks of the accounts are verified. Entries are then not
+   * counted.
+   */
   since: boolean;
-  /** One part of so many, from 1 on. */
+  /** The number of this part, from 1 on, where a verification is divided. */
   part: number;
   parts: number;
-  /** Only this owner. */
+  /** The only owner to verify; null for all. */
   owner: string | null;
   /** Entries up to this time, in ms, are counted; null for those up to a minute ago. */
   until: number | null;
 }
 
-/** What the steps of one page share. */
+/** The state that the steps of one page share. */
 interface Page {
   place: LedgerPlace;
   budget: ScanBudget;
@@ -100,7 +106,7 @@ export function scanLedger(
     return owners.sort()[0] ?? null;
   }
 
-  /** The versions of what moves or removes entries of an owner. */
+  /** The versions of the rows that change when entries of an owner move or are removed. */
   async function changesOf(owner: string): Promise<Pick<LedgerPlace, "moved" | "archived">> {
     const [moved, archived] = await kv.getMany([movedKey(owner), archivedKey(owner)]);
     return { moved: moved?.version ?? null, archived: archived?.version ?? null };
@@ -253,10 +259,10 @@ export function scanLedger(
   };
 }
 
-/** Sorts after every id. */
+/** A text that sorts after every id. */
 const pastAll = "~";
 
-/** The part, from 1 on, that something belongs to by its name. */
+/** The part of `parts`, from 1 on, to which a name belongs. */
 function partOf(name: string, parts: number): number {
   if (parts === 1) return 1;
   return parseInt(hash("sha256", name, "hex").slice(0, 8), 16) % parts + 1;
