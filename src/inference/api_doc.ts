@@ -174,7 +174,7 @@ const callErrors: readonly ErrorDoc[] = [
   },
 ];
 
-/** What an error code of a call means; null for one that this server does not give. */
+/** The meaning of an error code of a call; null for one that this server does not give. */
 export function callErrorText(code: string): string | null {
   return callErrors.find((error) => error.code === code)?.when ?? null;
 }

@@ -12,12 +12,12 @@ import type { UsageMeter } from "./meter/usage_meter.ts";
 export interface CallTarget {
   target: Target;
   upstream: Upstream;
-  /** The model's name there. */
+  /** The name of the model at the upstream. */
   model: string;
   terms: ModelTerms;
-  /** The request as it is sent there. */
+  /** The request as it is sent to this target. */
   input: ModelRequest;
-  /** Names of tools that were removed from it, because they have no price. */
+  /** Names of tools that were removed from the request, because they have no price. */
   removedTools: readonly string[];
   /** Whether the model is known to reason in tokens that it does not show, and whether it may. */
   reasoning: { isKnown(): boolean; isPossible(): boolean };
@@ -25,7 +25,7 @@ export interface CallTarget {
 
 /** A target whose price is bounded for the call. */
 export interface BoundedTarget extends CallTarget {
-  /** What its price is bounded by. */
+  /** The tiers, token classes and tools that bound the price of the call. */
   priced: PricedCall;
   media: PromptMedia;
 }
@@ -38,19 +38,19 @@ export interface PaidTarget extends BoundedTarget {
 /** One attempt to get a call's response from a target. */
 export interface CallAttempt {
   target: PaidTarget;
-  /** What the response has used. */
+  /** Measures the usage of the response. */
   meter: UsageMeter;
   /** Aborts the upstream's call; the reason is the error that the caller gets. */
   controller: AbortController;
-  /** Whether a bridge has sent it, so that the upstream keeps no response. */
+  /** Whether a bridge has sent the request, so that the upstream keeps no response. */
   isBridged: boolean;
-  /** By the clock's `elapsed`. */
+  /** When the attempt began, by the clock's `elapsed`. */
   beganAt: number;
-  /** Until the first event, or the end of a whole response; null before, in ms. */
+  /** The time until the first event, or the end of a whole response, in ms; null before that. */
   firstTokenMs: number | null;
-  /** Its target's breaker has been told of the error that has ended it. */
+  /** Whether the target's breaker has been told how the attempt ended. */
   isOver: boolean;
-  /** Stops its timeouts. */
+  /** Stops the timeouts of the attempt. */
   stopTimers(): void;
 }
 
@@ -58,6 +58,6 @@ export interface CallAttempt {
 export interface FailedAttempt {
   target: PaidTarget;
   error: UpstreamError;
-  /** What it is known to have cost by the provider's price list; null where that is not known. */
+  /** The attempt's known cost by the provider's price list; null where that is not known. */
   upstreamCost: Amount | null;
 }

@@ -16,43 +16,51 @@ import type { CallTelemetry } from "./telemetry.ts";
 
 /** A request for a model's response, read and validated, before any money is held for it. */
 export interface InferenceCall {
-  /** Our own id: the hold's and, as `act_…`, the entry's. */
+  /** Our own id of the call: the hold's and, as `act_…`, the entry's. */
   id: string;
   telemetry: CallTelemetry;
-  /** On the response: the caller's own id, or ours. */
+  /** The id on the response: the caller's own, or ours. */
   requestId: string;
   request: Request;
   /** The budget that the request's body is counted in. */
   bodies: BodyBudget;
   /** The request's place among those that this process handles. */
   place: Place;
-  /** In milliseconds since 1970. */
+  /** When the request arrived, in milliseconds since 1970. */
   receivedAt: number;
   caller: Caller;
   user: string;
   /** The account that pays; null where a wallet would, and nobody has authorized it. */
   ref: AccountRef | null;
   format: Format;
-  /** The request as its caller sent it, with what it refers to. */
+  /** The request as its caller sent it, with the content that it refers to. */
   input: ModelRequest;
-  /** Where it can be sent, in the order in which they are asked; at least one. */
+  /**
+   * The targets that the call can be sent to, in the order in which they are asked; at least one.
+   */
   targets: readonly CallTarget[];
-  /** Whether a route of the project leads to them. */
+  /** Whether a route of the project leads to the targets. */
   isRouted: boolean;
-  /** What the project's cache does for it; null where it has none, or not for such a request. */
+  /**
+   * The call's entry in the project's cache; null where the project has none, or not for such a
+   * request.
+   */
   cache: CallCache | null;
-  /** The user's conversation, where its route keeps it with one target; else null. */
+  /** The user's conversation, where the call's route keeps it with one target; else null. */
   conversation: string | null;
   /** The previous response that the request continues; null where it continues none. */
   previousResponse: string | null;
-  /** That conversation, where we keep it and it is a part of the input; else null. */
+  /**
+   * The size of the continued conversation, where we keep it and it is a part of the input; else
+   * null.
+   */
   history: HistorySize | null;
-  /** The most tokens that the prompt has besides the body: what it refers to by id. */
+  /** The most tokens that content which the request refers to by id adds to the prompt. */
   hiddenTokens: number;
   idempotency: IdempotencyMark | null;
 }
 
-/** A call as far as its request alone decides it. */
+/** The part of a call that its request alone decides. */
 export type ReadCall = Pick<
   InferenceCall,
   | "id"
@@ -69,32 +77,34 @@ export type ReadCall = Pick<
   | "idempotency"
 >;
 
-/** A call that can be refused: its account is known, or that there is none. */
+/** A call that can be refused: its account is known, or it is known that there is none. */
 export type RefusableCall = ReadCall & Pick<InferenceCall, "ref">;
 
 /** A call whose hold is written. */
 export interface AdmittedCall extends InferenceCall {
   ref: AccountRef;
   permit: Permit;
-  /** The state of the rate limits that apply to it. */
+  /** The state of the rate limits that apply to the call. */
   rateLimits: readonly RateLimitState[];
   /** The targets whose cost the hold covers. */
   targets: readonly PaidTarget[];
-  /** What is held, whichever of them answers. */
+  /** The amount of the hold, whichever target answers. */
   held: Amount;
   /** The prompt's size, as it was bounded for the hold. */
   prompt: PromptSize;
   /** The current attempt. */
   attempt: CallAttempt;
-  /** Attempts before it, which have failed. */
+  /** Attempts before the current one, which have failed. */
   failed: FailedAttempt[];
   /** The targets that have not been asked. */
   untried: PaidTarget[];
   /** When the last attempt has to be over, by the clock's `elapsed`. */
   until: number;
-  /** A part of a response has been sent: no other target may be asked. */
+  /** Whether a part of a response has been sent. No other target may be asked then. */
   hasBegun: boolean;
-  /** The store has been asked to charge or to release it, which happens once. */
+  /**
+   * Whether the store has been asked to charge the call or release its hold, which happens once.
+   */
   isEnding: boolean;
 }
 

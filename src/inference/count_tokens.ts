@@ -26,7 +26,7 @@ import { measureMedia } from "./admit/measure_media.ts";
 import type { InferenceServices } from "./services.ts";
 import { callerDisconnectedEarly } from "./caller_left.ts";
 
-/** What counting tokens for a caller needs. */
+/** The services that counting tokens for a caller needs. */
 type CountTokensServices =
   & CountingServices
   & Pick<InferenceServices, "deps" | "auth" | "places" | "rateLimiter" | "prices" | "findTargets">;
@@ -118,10 +118,10 @@ async function readAsked(
   return { input: fitted, terms, caller, request };
 }
 
-/** Thrown instead of asking an upstream in another format. */
+/** Thrown instead of asking an upstream that speaks another format. */
 const notServed = new Error("the upstream does not count tokens");
 
-/** Counts by asking upstreams; null where one is known not to count. */
+/** Creates a function that counts by asking upstreams; null where one is known not to count. */
 function createUpstreamCounter(
   { deps, findTargets }: CountTokensServices,
   endpoint: CountEndpoint,
@@ -196,7 +196,10 @@ function objectIn(bytes: Uint8Array): JsonObject {
   }
 }
 
-/** Our own count. Throws 429 where the user, the key or the project has had too much counted. */
+/**
+ * Counts with our own tokenizer. Throws 429 where the budget of the user, the key or the project is
+ * used up.
+ */
 async function countOurselves(
   services: CountTokensServices,
   { format }: CountEndpoint,

@@ -33,7 +33,7 @@ import type { Permit } from "./rate_limiter.ts";
 import type { Refusal } from "./refuse.ts";
 import type { InferenceServices } from "../services.ts";
 
-/** What admitting a call needs. */
+/** The services that admitting a call needs. */
 type AdmitServices =
   & TargetServices
   & CompleteServices
@@ -49,7 +49,7 @@ export type Admission =
   | { kind: "replayed"; stored: StoredResponse }
   | { kind: "settings_moved" };
 
-/** Why a call is refused, before it is said which one. */
+/** The decision about a call, before the reason of a refusal has become a response. */
 type Decision = Exclude<Admission, { kind: "refused" }> | { kind: "refused"; refusal: Refusal };
 
 /**
@@ -140,7 +140,9 @@ async function admitWithPermit(
   }
 }
 
-/** What a hold that was not placed decides; `countedTokens` were counted before it. */
+/**
+ * The decision that follows from a hold that was not placed; `countedTokens` were counted before.
+ */
 function decisionOf(
   held: Exclude<HoldResult<CallQuote>, { kind: "held" | "count" }>,
   permit: Permit,
@@ -160,7 +162,7 @@ function decisionOf(
   }
 }
 
-/** What is held, and the targets that it covers. */
+/** The amount of the hold, and the targets whose cost it covers. */
 function paidBy(
   { amount: held, targets: quotes }: CallQuote,
   targets: readonly BoundedTarget[],
@@ -184,7 +186,9 @@ function boundTargets({ format, targets, hiddenTokens }: InferenceCall): Bounded
   });
 }
 
-/** The target for which the prompt may have the most tokens: its bound holds for all of them. */
+/**
+ * The target for which the prompt may have the most tokens: a bound for it holds for all of them.
+ */
 function widest(targets: readonly BoundedTarget[]): BoundedTarget {
   const boundOf = ({ input, media }: BoundedTarget) =>
     boundByBytes(input, media) + (media.unknown ?? 0);
@@ -197,7 +201,10 @@ function sizeByBytes(targets: readonly BoundedTarget[]): PromptSize {
   return { bound: boundByBytes(input, media), counted: null, atLeast: 0, unknown };
 }
 
-/** Without a count, the bound by bytes remains. It is exact, and our own count may exceed it. */
+/**
+ * Replaces the prompt's bound by a count. Without a count, the bound by bytes remains. A provider's
+ * count never exceeds it, and our own may.
+ */
 function takeCount(prompt: PromptSize, tokens: number | null, countTo: number): void {
   const { bound } = prompt;
   if (tokens === null) {

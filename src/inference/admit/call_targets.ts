@@ -24,7 +24,7 @@ interface PricedTarget {
   terms: ModelTerms;
 }
 
-/** Targets, and what a response of each costs. */
+/** Targets, and the terms by which a response of each is priced. */
 type PricedTargets = readonly PricedTarget[];
 
 /** The targets that have a price. */
@@ -103,7 +103,10 @@ export function withUpstream(targets: PricedTargets, name: string | null): Price
   return those.length > 0 ? those : targets;
 }
 
-/** Of a longer request it takes too long to find out how its conversation opens. */
+/**
+ * The largest request, in bytes, whose conversation is found by how it opens: for a longer one that
+ * takes too long.
+ */
 const stickyBytesMax = 256 * 1024;
 
 /** The targets in the order in which they are asked, by the strategy of their route. */
@@ -140,7 +143,7 @@ const usualOutput = 1_000;
 /** Bytes of a request that are one token, as a rule of thumb. */
 const bytesPerToken = 4;
 
-/** What a call would cost its project there; null where that is not known. */
+/** The estimated cost of a call for its project at a target; null where that is not known. */
 function expectedCost(one: CallTarget | undefined, { format }: TargetCall): Amount | null {
   if (!one) return null;
   const { input, terms } = one;
@@ -157,7 +160,7 @@ export function randomShare(randomBytes: Deps["randomBytes"]): number {
   return new DataView(randomBytes(4).buffer).getUint32(0) / 2 ** 32;
 }
 
-/** The request with another model's name. */
+/** Returns the request with another model's name. */
 export function withModel<R extends { model: string | null; body: JsonObject }>(
   input: R,
   model: string,

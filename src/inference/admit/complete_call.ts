@@ -15,21 +15,21 @@ import { loadTurns, type TurnsToLoad } from "../kept/kept_turns.ts";
 import { withCache } from "../receive/response_cache.ts";
 import type { InferenceServices } from "../services.ts";
 
-/** What finding the targets of a call needs. */
+/** The services that finding the targets of a call needs. */
 export type TargetServices =
   & ReportServices
   & Pick<InferenceServices, "findTargets" | "prices" | "reasoningModels" | "refusedModels">;
-/** What reading the content of a call needs. */
+/** The services that reading the content of a call needs. */
 export type CompleteServices = Pick<
   InferenceServices,
   "deps" | "texts" | "prices" | "reasoningModels" | "targetHealth" | "conversations"
 >;
 
-/** A call that knows its targets and its account, and whose content nobody has looked at yet. */
+/** A call whose targets and account are known, and whose content was not read yet. */
 export interface FoundCall {
   call: InferenceCall;
   route: Targets["route"];
-  /** Turns of its conversation that have to be loaded. */
+  /** Turns of the call's conversation that have to be loaded; null where there are none. */
   turns: TurnsToLoad | null;
 }
 
@@ -137,7 +137,7 @@ async function refuseUnpriced(
   throw modelNotFound(model, nearestText(model, names.filter((name) => allowsModel(key, name))));
 }
 
-/** A request for a model without a price: its owner may have forgotten one. */
+/** Reports a request for a model without a price: its owner may have forgotten one. */
 async function reportUnpriced(
   { deps, refusalReports, refusedModels }: TargetServices,
   { id, user, caller, input, receivedAt }: ReadCall,

@@ -6,12 +6,12 @@ import { createMediaWork } from "../../pricing/media_work.ts";
 import type { Format } from "../format.ts";
 import type { ModelRequest } from "../model_request.ts";
 
-/** The content of smaller requests is read at once, in bytes. */
+/** The size of a request, in bytes, up to which its content is read without a pause. */
 const readAtOnceMax = 64 * 1024;
 
 /**
- * Reads the images, sounds and files of a request, so that what they can cost is known at once
- * afterwards. Yields to other requests. Null where that is not needed: for a short request, and for
+ * Reads the images, sounds and files of a request ahead, yielding to other requests, so that their
+ * bounds are known at once afterwards. Null where that is not needed: for a short request, and for
  * text alone.
  */
 export function measureMedia(

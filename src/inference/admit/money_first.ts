@@ -9,7 +9,7 @@ import { pricedCall } from "./priced_call.ts";
 import { type CallQuote, quoteCall, quoteTarget } from "./quote.ts";
 import type { InferenceServices } from "../services.ts";
 
-/** A body of fewer bytes has no content that takes long to read. */
+/** The size of a body, in bytes, below which its content never takes long to read. */
 const quickBytes = 1024;
 
 /** Whether bounding what a call can cost takes much longer than reading its body did. */
@@ -21,9 +21,9 @@ export function takesLong({ call: { format, input }, turns }: FoundCall): boolea
 }
 
 /**
- * Looks at the account before such work, and writes nothing: `count` where its user may go on,
- * because they can pay for the least that the response can cost. Anything else refuses the call, as
- * its hold would. Throws 429 `concurrency_limit`.
+ * Looks at the account before work that takes long, and writes nothing. Returns `count` where the
+ * user may go on, because they can pay for the least that the response can cost. Anything else
+ * refuses the call, as its hold would. Throws 429 `concurrency_limit`.
  */
 export async function lookAtMoney(
   { holds, deps: { kv } }: Pick<InferenceServices, "holds" | "deps">,
@@ -45,7 +45,7 @@ export async function lookAtMoney(
   return looked;
 }
 
-/** A quote for so short a prompt, without what only its content can cause. */
+/** A quote for a prompt of the fewest tokens, without costs that only its content can cause. */
 function quoteLeast({ input, terms, reasoning }: CallTarget, tokens: number) {
   const request = { ...input, extras: { ...input.extras, hostedTools: [], maxToolCalls: 0 } };
   const priced = { ...pricedCall(request, terms, { hasMedia: false }), toolCalls: 0 };

@@ -6,7 +6,7 @@ import type { ModelRequest, PriceCoverage } from "../model_request.ts";
 /** Tool calls to hold money for where neither the request nor the project bounds them. */
 export const toolCallsHeld = 10;
 
-/** What a price covers, at the standard tier. */
+/** The parts of a request that a price covers, at the standard tier. */
 export function coverageOf(
   { price: { table: { standard, serviceTiers } }, fromCatalogue }: Pick<
     ModelTerms,

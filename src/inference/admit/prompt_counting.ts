@@ -29,9 +29,11 @@ export function createCountingQueue(): CountingQueue {
   };
 }
 
-/** Tokens that are counted a minute for one user; of refused calls, for one key and one project. */
+/**
+ * Tokens that are counted a minute for one user and, of refused calls, for one key and one project.
+ */
 const countedPerMinute = { user: 500_000, key: 1_000_000, project: 2_000_000 };
-/** Searching so many characters for words, or for media, takes as long as counting one token. */
+/** Characters whose search for words, or for media, takes as long as counting one token. */
 const charsPerToken = 500;
 
 /** How much may be counted for each user, so that prompts that are refused cost little. */
@@ -61,17 +63,17 @@ export function createCountingBudget({ elapsed }: Pick<Clock, "elapsed">): Count
 }
 
 /**
- * How much may be counted without a hold that follows, for each key and project: callers choose the
- * names of users, and each new one has a budget.
+ * How many tokens may be counted for calls that then get no hold, for each key and project: callers
+ * choose the names of users, and each new one has a budget.
  */
 export interface UnpaidCounting {
   isUsedUp(caller: Caller): boolean;
   take(caller: Caller, tokens: number): void;
-  /** A hold was placed after all. */
+  /** Gives tokens back that were taken, because a hold was placed after all. */
   giveBack(caller: Caller, tokens: number): void;
 }
 
-/** Keeps it in memory, like the budgets of users. */
+/** Keeps the counts of unpaid tokens in memory, like the budgets of users. */
 function createUnpaidCounting({ elapsed }: Pick<Clock, "elapsed">): UnpaidCounting {
   const keys = new CountingLimit(countedPerMinute.key, elapsed);
   const projects = new CountingLimit(countedPerMinute.project, elapsed);
@@ -101,7 +103,7 @@ class CountingLimit {
     return this.#taken.state(name, this.#limit).remaining;
   }
 
-  /** Takes tokens; fewer than none are given back. */
+  /** Takes tokens from a name's budget. A negative count gives tokens back. */
   take(name: string, count: number): void {
     if (count !== 0) this.#taken.take(name, { count, limit: this.#limit });
   }
@@ -109,18 +111,18 @@ class CountingLimit {
 
 /** A counted prompt. */
 interface CountedPrompt {
-  /** Null when the budget of its user, key or project does not suffice. */
+  /** The prompt's tokens; null when the budget of its user, key or project does not suffice. */
   tokens: number | null;
-  /** What counting it took from them. */
+  /** The tokens that the counting took from these budgets. */
   work: number;
 }
 
-/** What reading media of so many characters counts as. */
+/** The tokens that reading media of so many characters takes from a budget. */
 export function mediaWork({ chars }: Pick<PromptMedia, "chars">): number {
   return Math.ceil(chars / charsPerToken);
 }
 
-/** What counting needs. */
+/** The services that counting needs. */
 export interface CountingServices {
   deps: { clock: Clock };
   countOneByOne: CountingQueue;
@@ -187,5 +189,5 @@ export async function countForHold(
   });
 }
 
-/** Ends the counting for a key or a project that has had too much counted. */
+/** The error that ends the counting for a key or a project whose budget is used up. */
 const usedUp = new Error("too many tokens were counted");

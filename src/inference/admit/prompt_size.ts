@@ -6,20 +6,20 @@ import { type CountTokens, sliceAt } from "../../pricing/tokenizer.ts";
 import type { Format } from "../format.ts";
 import type { ModelRequest } from "../model_request.ts";
 
-/** What a prompt contains besides text. */
+/** The parts of a prompt besides text. */
 export interface PromptMedia {
   chars: number;
   /** A bound on the tokens of what has a known size, and the usual tokens of the rest. */
   tokens: number;
-  /** Tokens that content of unknown size may have beyond the usual. */
+  /** Tokens that content of unknown size may have beyond the usual number. */
   unknown?: number;
-  /** What the provider may add to the prompt: part of every bound, and of no estimate. */
+  /** Tokens that the provider may add to the prompt: part of every bound, and of no estimate. */
   added?: number;
 }
 
 /**
- * What a file at an address usually has at least, in tokens. A balance must pay for this much, and
- * it is charged where no usage is reported.
+ * The fewest tokens that a file at an address usually has. A balance must pay for this many, and
+ * they are charged where no usage is reported.
  */
 const usualFileTokens = 16_000;
 
@@ -68,7 +68,7 @@ export function boundByBytes(request: ModelRequest, media: PromptMedia): number 
 
 /** Characters that are searched before other requests may run. */
 const searchedAtOnce = 64 * 1024;
-/** No token is longer, in bytes. */
+/** The most bytes that a token has. */
 const tokenBytesMax = 128;
 
 /**
@@ -132,7 +132,7 @@ function isLetterOrDigit(code: number): boolean {
   return (small >= 0x61 && small <= 0x7a) || (code >= 0x30 && code <= 0x39);
 }
 
-/** A longer body yields once before it is counted, in bytes. */
+/** The size of a body, in bytes, up to which it is counted without a pause. */
 const countedAtOnceMax = 16 * 1024;
 
 /**

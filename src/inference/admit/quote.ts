@@ -15,15 +15,18 @@ import { thinkingRoom } from "./thinking_room.ts";
 export interface TargetQuote extends Quote {
   /** Output tokens for each choice, which bound the upstream's response. */
   cap: number;
-  /** The balance pays for less than the caller asked for. False where a limit does. */
+  /**
+   * Whether the output is bounded because the balance pays for less than the caller asked for.
+   * False where a limit bounds it.
+   */
   cappedByBalance: boolean;
   /** The balance before the hold. */
   balance: Amount;
 }
 
-/** What a call holds: the most that any of its targets can cost. */
+/** The quote of a call: the most that any of its targets can cost. */
 export interface CallQuote extends Quote {
-  /** By target; null for one that the balance does not pay for. */
+  /** Quotes by target; null for a target that the balance does not pay for. */
   targets: readonly (TargetQuote | null)[];
 }
 
@@ -34,18 +37,21 @@ export interface PromptSize {
   /** A lower bound, where counting stopped because the prompt could not be paid. */
   atLeast: number;
   /**
-   * Tokens that content of unknown size may have besides. They are held as far as there is money,
-   * and are never a reason to refuse a call.
+   * Tokens that content of unknown size may have besides. Money for them is held as far as there is
+   * some, and they are never a reason to refuse a call.
    */
   unknown?: number;
 }
 
-/** A response of this length is worth starting now, rather than waiting for holds to end. */
+/**
+ * The output, in tokens, for which a response is worth starting now, rather than waiting for holds
+ * to end.
+ */
 const worthHavingTokens = 1_024;
 /**
- * Where the money does not pay for all that is wanted, a call takes no more than half of it, so
- * that the user's other calls can start too; but at least so many tokens, which are no longer worth
- * sharing.
+ * The output, in tokens, up to which money is not shared. Where it does not pay for all that is
+ * wanted, a call takes no more than half of it, so that the user's other calls can start too, but
+ * at least this many tokens.
  */
 const sharedTokensMin = 256;
 
@@ -71,8 +77,8 @@ function minimumTokens(request: ModelRequest, terms: ModelTerms, reasons: boolea
 type QuoteOf<Q> = (funds: AvailableFunds) => Q | CountFirst | null;
 
 /**
- * What a call holds for whichever of its targets answers: as much as the dearest of those that the
- * money pays for. Null: it pays for none.
+ * The hold of a call, whichever of its targets answers: as much as the dearest of those that the
+ * money pays for. Null where it pays for none.
  */
 export function quoteCall(quotes: readonly QuoteOf<TargetQuote>[]): QuoteOf<CallQuote> {
   return (funds) => {
@@ -96,9 +102,9 @@ export function quoteCall(quotes: readonly QuoteOf<TargetQuote>[]): QuoteOf<Call
 }
 
 /**
- * What one target's response holds of `available`: the prompt's bound, the output cap for every
- * choice and the request fee. Files of unknown size may take all of it. `countTo` asks for the
- * prompt to be counted first; null means that too little is left.
+ * The hold of one target's response out of `available`: the prompt's bound, the output cap for
+ * every choice and the request fee. Files of unknown size may take all of it. `countTo` asks for
+ * the prompt to be counted first; null means that too little is left.
  */
 export function quoteTarget(
   request: ModelRequest,
@@ -166,7 +172,7 @@ function halfOf(amount: Amount): Amount {
 }
 
 /**
- * What a kept response holds: exactly what it costs. One that costs nothing is for those who could
+ * The hold of a kept response: exactly its cost. One that costs nothing is only for users who could
  * pay for `uncached`, the call without the cache: others would get models' responses for nothing.
  */
 export function quoteHit(

@@ -31,12 +31,12 @@ export interface RefusalReports {
    * beat.
    */
   flushEverywhere(): Promise<void>;
-  /** What the processes tell each other: how often each has asked for it. */
+  /** Shares with the other processes how often each has asked them to flush. */
   part: FleetPart;
 }
 
 const everyMs = 60_000;
-/** Users and reasons at once. The refusals of further ones are only in the summary. */
+/** The most users and reasons at once. The refusals of further ones are only in the summary. */
 const waitingMax = 10_000;
 
 interface Window {

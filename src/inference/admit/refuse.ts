@@ -28,14 +28,14 @@ import { streamHeaders } from "../respond/stream_headers.ts";
 import type { InferenceServices } from "../services.ts";
 import { responseHead } from "../response_head.ts";
 
-/** What counting a refusal and reporting it needs. */
+/** The services that counting a refusal and reporting it needs. */
 export type ReportServices = Pick<InferenceServices, "deps" | "refusalReports">;
-/** What refusing a call needs. */
+/** The services that refusing a call needs. */
 export type RefuseServices =
   & ReportServices
   & Pick<InferenceServices, "conversion" | "linkFor" | "rateLimiter">;
 
-/** Counting so many tokens of a prompt costs as much time as a request does. */
+/** Tokens of a prompt whose counting costs as much time as a request does. */
 const tokensPerRequest = 10_000;
 
 /** Why a call is refused, and the state of the rate limits. */
@@ -47,7 +47,7 @@ export function reasonOf({ reason }: Refusal): string {
   return ofMoney[reason]?.code ?? reason;
 }
 
-/** The user cannot pay, or may not. */
+/** The user cannot pay, or is not allowed to spend. */
 interface MoneyRefusal {
   reason: RefusalReason;
   balance: BalanceView;
@@ -60,7 +60,7 @@ interface MoneyRefusal {
 interface RateRefusal {
   reason: "rate_limited";
   exceeded: RateLimitState;
-  /** What the user can spend, as a decimal string. */
+  /** How much the user can spend, as a decimal string. */
   available: string;
   rateLimits: readonly RateLimitState[];
 }
@@ -101,7 +101,7 @@ async function refuseConcurrency(
   throw error;
 }
 
-/** Whether a call beyond a rate limit is told by an error, and not by a text. */
+/** Whether a call beyond a rate limit gets an error, and not a text. */
 export function isToldByError({ limits }: Project, { kind }: Format): boolean {
   return limits.reply === "error" || kind === "passed";
 }

@@ -1,6 +1,6 @@
 import type { ModelRequest } from "../model_request.ts";
 
-/** Output that a response has to have room for after its thinking. */
+/** The output, in tokens, that a response has room for after its thinking. */
 const answerTokensMin = 1_024;
 
 /**

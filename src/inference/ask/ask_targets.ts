@@ -16,7 +16,7 @@ import { createMeter } from "../meter/create_meter.ts";
 import { billOf } from "../meter/bill.ts";
 import type { InferenceServices } from "../services.ts";
 
-/** What asking the targets of a call needs. */
+/** The services that asking the targets of a call needs. */
 export type AskServices = Pick<
   InferenceServices,
   "deps" | "prices" | "targetHealth" | "conversations"
@@ -129,7 +129,9 @@ export function mayReroute(
 
 /** Errors that soon pass, and after which the upstream has most likely charged nothing. */
 const passingKinds: readonly UpstreamErrorKind[] = ["failed", "rate_limited", "unreachable"];
-/** A target that asks for a longer pause is not asked again by the same call, in ms. */
+/**
+ * The longest pause, in ms, that a target may ask for and still be asked again by the same call.
+ */
 const retryAfterMaxMs = 2_000;
 const pauseMinMs = 150;
 
@@ -216,7 +218,7 @@ async function failureOf(
 /** Kinds of errors that are the owner's to mend, and tell the caller less than others. */
 const ownersKinds: readonly UpstreamErrorKind[] = ["refused", "account", "unreachable"];
 
-/** Of the errors of all attempts the one that tells the caller most. */
+/** Of the errors of all attempts, the one that tells the caller most. */
 function tellingError({ failed }: AdmittedCall, last: UpstreamError): UpstreamError {
   const errors = [last, ...failed.map(({ error }) => error).reverse()];
   return errors.find(({ kind }) => !ownersKinds.includes(kind)) ?? last;

@@ -5,9 +5,9 @@ import type { Bridge, BridgeOptions } from "../format.ts";
 import { BodyScan } from "../meter/body_scan.ts";
 
 /**
- * Reads the events of a stream in another format as those of the caller's. Its `next` throws also
- * what the translator throws, and 502 for an event that is too large to be translated; the meter
- * then has the usage in it.
+ * Reads the events of a stream in another format as events of the caller's format. `next` also
+ * throws the translator's errors, and 502 for an event that is too large to be translated; the
+ * meter then has the usage in it.
  */
 export function bridgedReader(
   reader: EventReader,

@@ -15,8 +15,8 @@ export interface Forwarded extends UpstreamResponse {
 }
 
 /**
- * Sends the call to the target of the current attempt, by a bridge where that does not speak the
- * format.
+ * Sends the call to the target of the current attempt, by a bridge where that target does not speak
+ * the caller's format.
  */
 export async function forward(call: AdmittedCall): Promise<Forwarded> {
   const { attempt, format, id, request } = call;
@@ -51,7 +51,7 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
   return { ...response, bridge };
 }
 
-/** The request as if its caller had asked that its response is not kept. */
+/** Returns the request as if its caller had asked that its response is not kept. */
 function notStored(request: ModelRequest): ModelRequest {
   return { ...request, body: { ...request.body, store: false } };
 }
@@ -73,7 +73,7 @@ function bridgesOf(format: Format): readonly Bridge[] {
   return format.kind === "text" ? format.bridges : [];
 }
 
-/** What an upstream is told of, and asked for, where its response passes on as it is. */
+/** Accepted types, and the error for a missing endpoint, where a response passes on as it is. */
 function asPassed({ bodies, path }: PassedFormat) {
   return {
     accept: bodies ? "*/*" : undefined,
@@ -81,14 +81,14 @@ function asPassed({ bodies, path }: PassedFormat) {
   };
 }
 
-/** The request without fields that its upstream refuses. */
+/** Returns the request without fields that its upstream refuses. */
 function withoutFields(request: ModelRequest, refused: readonly string[] = []): ModelRequest {
   if (!refused.some((name) => Object.hasOwn(request.body, name))) return request;
   const left = Object.entries(request.body).filter(([name]) => !refused.includes(name));
   return { ...request, body: Object.fromEntries(left) };
 }
 
-/** The caller's headers that are passed on to an upstream; no others are. */
+/** Returns the caller's headers that are passed on to an upstream; no others are. */
 export function passedHeaders(
   { passedHeaders: names }: Format,
   request: Request,

@@ -19,7 +19,7 @@ import { responseHead } from "../response_head.ts";
 import { abortUpstream } from "./abort_policy.ts";
 import { callerDisconnectedEarly } from "../caller_left.ts";
 
-/** What opening a stream needs. */
+/** The services that opening a stream needs. */
 type OpenServices = AskServices & Pick<InferenceServices, "responseMemory">;
 
 /** How long we wait for the upstream before our response begins, so that an error is a status. */
@@ -51,7 +51,10 @@ export async function openStream(
   return reader === "timeout" ? openWithKeepAlive(opening, statusWait) : reader;
 }
 
-/** Once our response has begun, no other target can be asked. */
+/**
+ * Whether to wait longer for this target, because no other one can be asked once our response has
+ * begun.
+ */
 function isWorthWaiting(services: Pick<InferenceServices, "deps">, call: AdmittedCall): boolean {
   const { firstByteMs = rerouteWaitMs } = call.attempt.target.upstream.timeouts;
   const waited = services.deps.clock.elapsed() - call.attempt.beganAt;
@@ -131,7 +134,7 @@ async function openReader(
   }
 }
 
-/** Throws the error that the first event is; else returns a reader that begins with it. */
+/** Throws where the first event is an error; else returns a reader that begins with that event. */
 async function afterFirstEvent(
   { attempt: { meter, target: { upstream: { apiKey } } }, format, isRouted }: AdmittedCall,
   reader: EventReader,
@@ -154,7 +157,10 @@ async function afterFirstEvent(
   }
 }
 
-/** A longer line of an event, in characters, is passed on as it arrives, and never parsed. */
+/**
+ * The length of an event's line, in characters, beyond which it is passed on as it arrives, and
+ * never parsed.
+ */
 const passedOnChars = 1024 * 1024;
 
 /**

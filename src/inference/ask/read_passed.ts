@@ -18,7 +18,7 @@ type PassedResponse = Pick<Forwarded, "header" | "body"> & {
 /**
  * Reads a response that passes on as it is. JSON and texts are read whole, as far as they fit;
  * sound and events pass on as they arrive. Throws 502 for another type and for an empty body, and
- * the error that a body is.
+ * the error that a body states.
  */
 export async function readPassed(
   call: AdmittedCall,

@@ -28,15 +28,15 @@ import { responseHead } from "../response_head.ts";
 /** How a body of server-sent events begins. */
 export const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
 
-/** How many times larger than a parsed body the events may be that are read as one response. */
+/** How many times larger than a parsed body events may be that are read as one response. */
 const eventsFactor = 8;
 /** The longest error that a body with status 200 is searched for, in bytes. */
 const errorBytesMax = 64 * 1024;
 const closingBrace = 0x7d;
-/** What an event of a few letters takes beside them, in characters. */
+/** Memory that an event takes besides its text, in characters. */
 const eventFrameChars = 256;
 
-/** The start of a body, and what is left of it. */
+/** The start of a body, and the rest of it, unread. */
 export interface OpenBody {
   start: Uint8Array;
   rest: UpstreamBody | null;
@@ -46,13 +46,15 @@ export interface OpenBody {
 export interface LargeBody extends OpenBody {
   /** The format whose responses all pass on; null for a text that is too large to be parsed. */
   format: PassedFormat | null;
-  /** Its content type, where that is not JSON. */
+  /** The body's content type, where that is not JSON. */
   type?: string;
-  /** What it is, if not JSON. Only JSON and events are read for what they report. */
+  /**
+   * The kind of body, if not JSON. Only JSON and events are read for the usage that they report.
+   */
   kind?: "events" | "text" | "sound";
 }
 
-/** What a whole response is. */
+/** A whole response: parsed, or too large for that. */
 type WholeBody =
   | { complete: CompleteResponse; large?: never }
   | { complete: null; large: LargeBody };
@@ -65,7 +67,7 @@ interface WholeToRead extends Pick<Forwarded, "body" | "bridge"> {
 
 /**
  * Reads a whole response, also from a server that sends events to a caller who did not ask for
- * them. One that is too large or nested too deep is not parsed. Throws 502 for what is not a
+ * them. One that is too large or nested too deep is not parsed. Throws 502 for a body that is no
  * response; the meter then has the usage that has arrived.
  */
 export async function readWhole(
@@ -154,7 +156,7 @@ export async function scanLarge(
   scan.end();
 }
 
-/** Reads events as one response. Of what is too large for us, only the usage is read. */
+/** Reads events as one response. Where they are too large for us, only their usage is read. */
 async function readAsEvents(
   { clock, config }: Pick<Deps, "clock" | "config">,
   call: AdmittedCall,

@@ -20,7 +20,7 @@ export function countCharged(
   if (call.isRouted) countAttempts(services, call, bill);
 }
 
-/** Counts a call that was not charged, with what it is known to have cost the project. */
+/** Counts a call that was not charged, with its known cost for the project. */
 export async function countReleased(
   services: Services,
   call: AdmittedCall,
@@ -33,7 +33,7 @@ export async function countReleased(
   countAttempts(services, call, known && { ...known, cost: zero });
 }
 
-/** Counts the attempts of a call that has ended; `bill` is null where nothing is known of it. */
+/** Counts the attempts of a call that has ended; `bill` is null where the call was not charged. */
 function countAttempts(
   { deps: { committer, clock, metrics } }: Services,
   { attempt: { target, firstTokenMs }, failed, caller }: AdmittedCall,

@@ -9,7 +9,7 @@ import type { CallEnding } from "./events.ts";
 
 /** How an admitted call has ended. `finishCall` decides by it whether the call is charged. */
 export interface Ending {
-  /** What has ended it; null where its response has arrived whole. */
+  /** The error that has ended the call; null where its response has arrived whole. */
   error: unknown;
   /** Whether the caller has got, or gets, the output that has arrived. */
   isDelivered: boolean;
@@ -19,11 +19,13 @@ export interface Ending {
   kept: KeptIds | null;
   /** The response that the project's cache may keep. */
   cacheable: CompleteResponse | null;
-  /** What is stored under the call's idempotency key; null: the key is free for another request. */
+  /**
+   * The response to store under the call's idempotency key. Null frees the key for another request.
+   */
   stored: ((charged: Charged) => StoredResponse) | null;
 }
 
-/** What a call was charged. */
+/** The charge of a call. */
 export interface Charged {
   entry: Entry;
   usage: TokenUsage;
@@ -38,7 +40,9 @@ export function arrived(
   return { error: null, isDelivered: true, isWhole: true, kept, cacheable, stored };
 }
 
-/** The ending of a call before the end of its response; `isDelivered`: its caller gets a part. */
+/**
+ * The ending of a call before the end of its response. `isDelivered`: its caller gets a part of it.
+ */
 export function cutBy(error: unknown, isDelivered: boolean): Ending {
   return { ...nothingKept, error, isDelivered, isWhole: false };
 }
@@ -63,7 +67,7 @@ export function endedBy(error: unknown): EndedBy {
   return isOurBound(error) ? "our_bound" : "upstream";
 }
 
-/** Returns how the events and the log of requests tell of the ending. */
+/** Returns the ending as events and the log of requests name it. */
 export function toldAs(error: unknown): CallEnding {
   switch (endedBy(error)) {
     case "nobody":

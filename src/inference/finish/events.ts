@@ -10,16 +10,16 @@ export type CallEnding =
   | {
     kind: "failed";
     errorCode: string;
-    /** The status of the response, had it not begun. */
+    /** The status that the response had, or would have had if it had not begun. */
     status: number;
   };
 
 /** The part of a call that its events report. */
 interface CallFacts {
-  /** Our own id. */
+  /** Our own id of the call. */
   id: string;
   user: string;
-  /** Null where no account is known that would pay. */
+  /** The account that pays; null where none is known. */
   ref: AccountRef | null;
   input: { model: string | null; stream: boolean };
 }
@@ -45,7 +45,7 @@ function payerOf({ ref }: CallFacts): string | null {
   return ref && walletUserOf(ref);
 }
 
-/** Events of an admitted call; a stream's charge follows at its end. */
+/** The events of an admitted call. A stream's charge follows at its end. */
 export function callStartedEvents(call: PaidCall): NewEvent[] {
   const { id: requestId, input: { model, stream } } = call;
   const walletUserId = walletUserOf(call.ref);
@@ -121,7 +121,7 @@ function attemptsOf(
   }));
 }
 
-/** Why calls were refused, and how many. */
+/** The reason of refused calls, and how many there were. */
 interface Refused {
   reason: string;
   count: number;
@@ -135,7 +135,7 @@ export function callPaywalledEvent(call: CallFacts, { reason, count }: Refused):
   return newEvent("request.blocked", aboutRequest(call), data);
 }
 
-/** A user or a key exceeded a rate limit; `date` is now, as ISO 8601. */
+/** The event of a user or a key that exceeded a rate limit; `date` is now, as ISO 8601. */
 export function rateLimitedEvent(
   call: CallFacts,
   { limit, date, count }: { limit: string; date: string; count: number },

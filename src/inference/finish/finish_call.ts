@@ -21,7 +21,7 @@ import { keepResponse } from "./keep_response.ts";
 import { billedOrHeld } from "./record_usage.ts";
 import type { CallBill } from "../meter/bill.ts";
 
-/** What finishing a call needs. */
+/** The services that finishing a call needs. */
 export type FinishServices = Pick<
   InferenceServices,
   "deps" | "holds" | "prices" | "reasoningModels" | "targetHealth" | "texts" | "keptQuota"
@@ -29,7 +29,7 @@ export type FinishServices = Pick<
 
 const firstRetryMs = 100;
 const retryMsMax = 2_000;
-/** How long a refused write is retried: repeating it rarely helps. */
+/** How long a refused write is retried, in ms. Repeating it rarely helps. */
 const refusedForMs = 500;
 
 /**
@@ -78,12 +78,12 @@ function stopOnFault(services: FinishServices, call: AdmittedCall, fault: unknow
   call.attempt.controller.abort(internalError(fault));
 }
 
-/** A charge that is yet to be written. */
+/** A charge that is not written yet. */
 interface PreparedCharge {
   settlement: Settlement;
   told: CallEnding;
   bill: CallBill | null;
-  /** Bytes that are stored of its conversation, once it is written. */
+  /** Bytes of the call's conversation that are stored with the charge. */
   kept: { bytes: number };
 }
 
@@ -135,7 +135,7 @@ function tellCharged(
   });
 }
 
-/** Logs what could not be charged. */
+/** Logs the charge that could not be written. */
 function tellLost(
   services: FinishServices,
   call: AdmittedCall,
@@ -206,7 +206,7 @@ function answerKey(
   else removeIdempotencyMark(tx, mark);
 }
 
-/** Notes what a response reports that is not as expected. */
+/** Notes what a response reports: reasoning tokens, and usage that is not as expected. */
 function noteReports({ reasoningModels, deps }: FinishServices, call: AdmittedCall): void {
   const { id: chat, requestId, attempt: { target, meter: { doubtful, reasoning } } } = call;
   if (reasoning !== null) reasoningModels.note(target.upstream.url, target.model, reasoning);
@@ -220,13 +220,13 @@ function noteReports({ reasoningModels, deps }: FinishServices, call: AdmittedCa
   deps.log("warn", "usage_doubtful", { requestId, chat, ...reported });
 }
 
-/** What the log of requests says of an admitted call's attempts. */
+/** The attempts of an admitted call, for the log of requests. */
 function attemptsMade({ isRouted, attempt: { target, firstTokenMs }, failed }: AdmittedCall) {
   const upstream = isRouted ? target.upstream.name : null;
   return { firstTokenMs, upstream, attempts: failed.length + 1 };
 }
 
-/** Writes the charge; while the store is unavailable, for as long as the hold can live. */
+/** Writes the charge. While the store is unavailable, retries for as long as the hold can live. */
 function settle(services: FinishServices, settlement: Settlement): Promise<Entry> {
   const startedAt = services.deps.clock.elapsed();
   return services.holds.settle(settlement).then(

@@ -6,7 +6,9 @@ import type { KeptIds } from "../upstream_response.ts";
 import { rememberResponse, type RequestTurn } from "../kept/kept_responses.ts";
 import type { InferenceServices } from "../services.ts";
 
-/** Remembers what its user may refer to later; returns how many bytes are stored of a turn. */
+/**
+ * Remembers the ids that the user may refer to later. Returns how many bytes are stored of a turn.
+ */
 export function keepResponse(
   services: Pick<InferenceServices, "texts">,
   tx: AccountTx,

@@ -8,15 +8,15 @@ import { billOf, type CallBill } from "../meter/bill.ts";
 import type { InferenceServices } from "../services.ts";
 import { logFault } from "./call_fault.ts";
 
-/** What is charged, and what its entry says of it. */
+/** The amount to charge, and the usage that its entry states. */
 interface Billed {
   cost: Amount;
   usage: EntryUsage;
-  /** Null where a fault of ours prevented it: then all that was held is charged. */
+  /** Null where a fault of ours prevented a bill: then all that was held is charged. */
   bill: CallBill | null;
 }
 
-/** Returns what is charged. Where a fault of ours prevents its bill, that is all that was held. */
+/** Returns the amount to charge. Where a fault of ours prevents a bill, it is all that was held. */
 export function billedOrHeld(
   services: Pick<InferenceServices, "deps" | "prices">,
   call: AdmittedCall,
@@ -65,7 +65,7 @@ function recordUsage(call: AdmittedCall, usage: TokenUsage, bill: CallBill): Ent
   return recorded;
 }
 
-/** What the response and the failed attempts before it are known to cost the project. */
+/** The known cost, for the project, of the response and of the failed attempts before it. */
 function upstreamCostOf({ failed }: AdmittedCall, { upstreamCost }: CallBill): Amount | null {
   let sum = upstreamCost;
   for (const { upstreamCost: ofAttempt } of failed) {
