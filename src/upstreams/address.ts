@@ -10,7 +10,7 @@ export function isDated(apiVersion: string | null | undefined): boolean {
 }
 
 /**
- * The URL of an endpoint. With an `apiVersion` as Azure's APIs have it:
+ * The URL of an endpoint. With an `apiVersion`, in the form of Azure's APIs:
  * https://learn.microsoft.com/azure/ai-services/openai/reference
  */
 export function endpointUrl(

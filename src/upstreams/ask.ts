@@ -9,13 +9,13 @@ import type { Upstream } from "./upstream.ts";
 /** A request to an upstream that is no call of a model, and costs nothing. */
 interface UpstreamQuestion {
   method: UpstreamRequest["method"];
-  /** Below the upstream's base URL, with the query. */
+  /** The path below the upstream's base URL, with the query. */
   path: string;
-  /** JSON text. */
+  /** The body, as JSON text. */
   body?: string;
   /** Headers besides those of every request. */
   headers?: Record<string, string>;
-  /** The request's id. */
+  /** Our own id of the request. */
   id: string;
 }
 

@@ -32,11 +32,13 @@ interface UpstreamCall extends DialectCall {
   endpoint(dialect: Dialect): EndpointAt;
   /** The request's body: JSON text, or a form. */
   writeBody(dialect: Dialect): string | FormBytes;
-  /** Types of a response that are accepted; absent: JSON, or events for a stream. */
+  /** Media types that are accepted; absent: JSON, or events for a stream. */
   accept?: string | undefined;
-  /** The error for an upstream without the endpoint; absent: its own. */
+  /** The error for an upstream without the endpoint; absent: the upstream's own error. */
   unserved?: (() => ApiError) | undefined;
-  /** Our own id of the call. A caller's could equal another's, and some servers hang then. */
+  /**
+   * Our own id of the call. A caller's id could equal another one's, and some servers hang then.
+   */
   id: string;
   /** Headers besides those of every call. */
   headers(dialect: Dialect): Record<string, string>;
@@ -125,9 +127,7 @@ async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promi
   }
 }
 
-/**
- * Characters that tell what a body is, after leading spaces; and the most that is read for them.
- */
+/** The characters by which a body's kind is told, after leading spaces. */
 const tellingChars = 8;
 const peekedCharsMax = 4 * 1024;
 
@@ -172,17 +172,17 @@ export async function readUpstreamBody(
 
 interface BodyStartOptions {
   signal: AbortSignal;
-  /** Whether a body may be kept that has this many bytes. */
+  /** Whether memory suffices to keep a body of this many bytes. */
   fits(bytes: number): boolean;
-  /** The first bytes have arrived. */
+  /** Called when the first bytes have arrived. */
   onBegin?(): void;
-  /** The body has broken off after these bytes. */
+  /** Called with the bytes that had arrived when the body broke off. */
   onBroken?(bytes: Uint8Array): void;
 }
 
 /**
- * Reads a body as far as it fits; what does not fit is yet to be read. Throws 502 when it ends
- * early, and the signal's reason when it is aborted.
+ * Reads a body as far as it fits, and leaves the rest unread. Throws 502 when it ends early, and
+ * the signal's reason when it is aborted.
  */
 export async function readBodyStart(
   body: UpstreamBody,

@@ -45,7 +45,7 @@ const ownersStatuses = [401, 402, 403];
 const ownersWords =
   /insufficient_quota|credit_balance|billing|invalid_api_key|api_key_invalid|authentication/i;
 const messageCharsMax = 2_000;
-/** In seconds, for a 429 without a `Retry-After`. */
+/** The `Retry-After` for a 429 that has none, in seconds. */
 const defaultRetryAfter = "1";
 
 /** Removes the operator's key from a text: some servers repeat it. */
@@ -163,7 +163,7 @@ export function maskError(
   };
 }
 
-/** Codes and types of errors in a body with status 200, and the status that each stands for. */
+/** Codes and types of errors in a body with status 200, with the status that each stands for. */
 const statusOfCode: readonly (readonly [RegExp, number])[] = [
   [/rate_?limit|too_many_requests|resource_exhausted/, 429],
   [/overloaded|unavailable|capacity/, 503],
@@ -187,7 +187,7 @@ export function errorInBody(text: string): ApiError | null {
   return status === undefined ? null : toCallerError({ ...body, status }, null);
 }
 
-/** 502: the upstream's response exceeds one of our own bounds. What it has cost is charged. */
+/** 502: the upstream's response exceeds one of our own bounds. Its cost is charged. */
 export function beyondOurBounds(cause: string): UpstreamError {
   const message = "The upstream's response is too large to be passed on.";
   return new UpstreamError("too_large", 502, { message, code: "response_too_large", cause });
@@ -209,8 +209,8 @@ const reroutableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
 ]);
 
 /**
- * Whether another upstream may answer where one has failed like this: not where the request itself
- * is at fault. A 404 is about the model or the endpoint of that upstream.
+ * Whether another target may answer where one has failed with this error: not where the request
+ * itself is at fault. A 404 is about the model or the endpoint of that upstream.
  */
 export function isReroutable(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError &&
@@ -240,7 +240,9 @@ export function noUpstream({ dev }: Pick<Config, "dev">): ApiError {
   });
 }
 
-/** 404: the project has no price for the model; `meant` has one, and a similar name. */
+/**
+ * 404: the project has no price for the model. `meant` is a model with a similar name that has one.
+ */
 export function modelNotFound(model: string, meant: string | null = null): ApiError {
   return new ApiError(404, {
     message: `The model '${model}' does not exist, or has no price in this project.` +
@@ -258,7 +260,7 @@ export function endpointNotServed(path: string): UpstreamError {
   });
 }
 
-/** 400: the model's price is for what other endpoints make. */
+/** 400: the model has a price, but not for the unit that this endpoint is charged by. */
 export function pricedOtherwise(model: string): UpstreamError {
   return new UpstreamError("refused", 400, {
     message: `The model '${model}' has no price for this endpoint in this project.`,
@@ -267,7 +269,7 @@ export function pricedOtherwise(model: string): UpstreamError {
   });
 }
 
-/** 400: what the caller lets the model think for leaves no room for a response. */
+/** 400: the thinking budget of the caller leaves no room for a response. */
 export function thinkingTooLong(budget: number, cause: unknown): UpstreamError {
   return new UpstreamError("refused", 400, {
     message:

@@ -13,7 +13,7 @@ export type EventRead = EventSourceMessage[] | LargeEventPart | "silent" | "end"
 /** A part of an event that is too large to be parsed: its text as it was sent. */
 export interface LargeEventPart {
   largeText: string;
-  /** Whether the event ends with it. */
+  /** Whether this part is the event's last one. */
   isLast: boolean;
 }
 
@@ -42,9 +42,12 @@ interface ReaderOptions {
   idleMs: number;
   /** The largest event that is parsed, in characters. */
   eventCharsMax: number;
-  /** A longer line is given in parts as it arrives, although it might be parsed. */
+  /**
+   * The length of a line, in characters, beyond which it is given in parts as it arrives, although
+   * it might be parsed.
+   */
   lineCharsMax?: number;
-  /** Reserves memory for large events. A line that gets none is given in parts too. */
+  /** Reserves memory for large events. A line for which there is none is given in parts too. */
   memory: MemoryShare;
   signal: AbortSignal;
 }
@@ -138,7 +141,9 @@ class EventLines {
   readonly #lineCharsMax: number;
   readonly #memory: MemoryShare;
   readonly #parser: EventSourceParser;
-  /** What was read before `#events`, where that has a part of a large event. */
+  /**
+   * Events and parts that were read before `#events`, where a part of a large event is among them.
+   */
   #queue: (EventSourceMessage[] | LargeEventPart)[] = [];
   #events: EventSourceMessage[] = [];
   /** Characters of an event's lines since the last event. */
@@ -146,9 +151,9 @@ class EventLines {
   /** Pieces of a line whose end has not arrived: the parser would scan it again with each. */
   #line: string[] = [];
   #lineChars = 0;
-  /** The current line is given in parts. */
+  /** Whether the current line is given in parts. */
   #isLarge = false;
-  /** Memory is reserved for an event. */
+  /** Whether memory is reserved for an event. */
   #hasMemory = false;
 
   constructor(
@@ -167,7 +172,10 @@ class EventLines {
     });
   }
 
-  /** Reads a piece; `take` gives what it completes. Throws 502 when an event is too large. */
+  /**
+   * Reads a piece of text; `take` then returns the events that it completes. Throws 502 when an
+   * event is too large.
+   */
   feed(text: string): void {
     let rest = this.#isLarge ? this.#feedLarge(text) : text;
     if (rest === "") return;
@@ -179,7 +187,7 @@ class EventLines {
     if (rest !== "") this.#hold(rest);
   }
 
-  /** What was read and not taken yet; no events when there is nothing. */
+  /** Returns events or a part that were read and not taken yet; no events when there is nothing. */
   take(): EventSourceMessage[] | LargeEventPart {
     const first = this.#queue.shift();
     if (first) return first;
@@ -192,7 +200,7 @@ class EventLines {
     return this.#events.length === 0 && this.#queue.length === 0;
   }
 
-  /** The events that were taken are done with: gives back their memory. */
+  /** Gives back the memory of the events that were taken: their reader is done with them. */
   releaseTaken(): void {
     if (!this.#hasMemory || this.#lineChars + this.#eventChars > 0) return;
     this.#memory.release();
@@ -212,7 +220,7 @@ class EventLines {
     }
   }
 
-  /** Reserves what an event of so many characters takes; small ones are not counted. */
+  /** Reserves the memory of an event of so many characters; small ones are not counted. */
   #reserve(chars: number): boolean {
     if (chars <= unsharedBytes) return true;
     const isReserved = this.#memory.reserve(chars * memoryPerChar);
@@ -265,7 +273,7 @@ function lineEnd(text: string): number {
   return Math.max(text.lastIndexOf("\n"), text.lastIndexOf("\r")) + 1;
 }
 
-/** Puts what was read already in front of a reader. */
+/** Returns a reader that begins with what another one has already read. */
 export function startingWith(first: EventRead, reader: EventReader): EventReader {
   let hasFirst = true;
   return {
@@ -279,7 +287,7 @@ export function startingWith(first: EventRead, reader: EventReader): EventReader
   };
 }
 
-/** A reader of events that are complete already. */
+/** A reader of events that have all arrived. */
 export function eventsReader(events: EventSourceMessage[]): EventReader {
   let read = false;
   return {

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 
-/** What replaces a part of a text. */
+/** A pattern in a text, and the replacement of its matches. */
 type Rule = readonly [pattern: RegExp, replacement: string | ((found: string) => string)];
 
 const address = "[address]";
@@ -57,8 +57,8 @@ function masked(found: string, host: RegExp): string {
 }
 
 /**
- * Masks what an upstream's text says about its operator: keys, ids of accounts, URLs, addresses and
- * paths. What it says about the request remains.
+ * Masks the parts of an upstream's text that are about its operator: keys, ids of accounts, URLs,
+ * addresses and paths. The parts about the request remain.
  */
 export function maskOperator(text: string): string {
   return rules.reduce(

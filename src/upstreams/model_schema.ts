@@ -3,7 +3,7 @@ import { z } from "zod";
 const perToken = (what: string) =>
   z.string().meta({ description: `For ${what}, in currency units.` });
 
-/** A model as lists show it: OpenAI's fields, and what it costs here. */
+/** A model as lists show it: OpenAI's fields, and its price in the project. */
 export const modelSchema = z.object({
   id: z.string(),
   object: z.literal("model"),
@@ -47,5 +47,5 @@ export const modelSchema = z.object({
 /** A model as `GET /v1/models` shows it. */
 export type ModelView = z.output<typeof modelSchema>;
 
-/** What can be served. */
+/** The list of models, in OpenAI's shape. */
 export const modelsSchema = z.object({ object: z.literal("list"), data: z.array(modelSchema) });

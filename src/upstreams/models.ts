@@ -11,11 +11,11 @@ import type { Upstreams } from "./upstreams.ts";
 /** The models that a project can serve. */
 export interface Models {
   /**
-   * Those with a price: its own and those that routes are for, in the order of the settings, then
-   * those of its upstreams, by name. The same object as long as nothing changes.
+   * Models with a price: the project's own and those that routes are for, in the order of the
+   * settings, then those of its upstreams, by name. The same object as long as nothing changes.
    */
   list(project: Project): Promise<readonly ModelView[]>;
-  /** Null when the project has no price for it. */
+  /** Finds one model of the list; null when the project has no price for it. */
   find(project: Project, model: string): Promise<ModelView | null>;
 }
 
@@ -31,12 +31,12 @@ interface ListedTerms {
   modalities: Modalities | null;
 }
 
-/** What a list was made of: the same again makes the same list. */
+/** The objects that a list was made of. The same objects make the same list. */
 interface Sources {
-  /** Prices can change by the time of day. */
+  /** The minute of the list: prices can change by the time of day. */
   minute: number;
   catalogueVersion: number;
-  /** Where models without a route go, and what they list. */
+  /** The upstreams for models without a route, and the lists of these upstreams. */
   all: readonly CatchAll[];
   lists: readonly ModelList[];
 }
@@ -121,7 +121,7 @@ export function createModels({ deps: { clock }, prices, upstreams }: ModelsDeps)
 const keptMax = 32;
 const offeredMax = 10_000;
 
-/** A project's list, and what it was made of. */
+/** A project's list, and the objects that it was made of. */
 interface Kept {
   of: Sources;
   views: readonly ModelView[];
@@ -133,7 +133,7 @@ function isSame(one: Sources, other: Sources): boolean {
     one.lists.every((list, index) => list === other.lists[index]);
 }
 
-/** What an upstream says of a model. */
+/** The description of a model by its upstream. */
 interface Offered {
   place: PricedPlace | null;
   modalities: Modalities | null;

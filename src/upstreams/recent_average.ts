@@ -1,5 +1,8 @@
 const halfLifeMs = 60_000;
-/** The weight of one value after ten minutes without another: then the average is unknown. */
+/**
+ * The weight of one value after ten minutes without another. With less weight, the average is
+ * unknown.
+ */
 const weightMin = 2 ** -10;
 
 /** An average in which a value counts half as much after a minute. */

@@ -45,7 +45,7 @@ export async function respondInSandbox(request: Request, deps: Deps): Promise<Re
   });
 }
 
-/** Decides the response. Four characters count as a token, about as real models count English. */
+/** Decides the response. Four characters count as a token, which is about true of English texts. */
 function write(body: Record<string, Json>, deps: Deps): Script {
   const messages = Array.isArray(body.messages) ? body.messages : [];
   const last = messages.findLast((message) => isObject(message) && message.role === "user");

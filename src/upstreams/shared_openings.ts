@@ -5,24 +5,30 @@ import { targetHealthPrefix } from "../store/keys.ts";
 import { type ExpiringKind, withExpiry } from "../store/expiry.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 
-/** Until when breakers are open. What said so of one that has closed is removed at that time. */
+/**
+ * Rows that say until when a breaker is open. The row of a breaker that has closed is removed at
+ * that time.
+ */
 export const targetHealthRows: ExpiringKind = {
   prefix: targetHealthPrefix,
   endsAt: (value) => fromBytes<number>(value),
 };
 
-/** Until when one breaker is open, as the store has it for all processes. */
+/** One breaker's opening, which all processes share through a row of the store. */
 export class SharedOpening {
   readonly key: Key;
-  /** Told of what other processes have written: in ms since 1970; null when it was removed. */
+  /**
+   * Called when another process has changed the row: with the time in ms since 1970, or null when
+   * it was removed.
+   */
   readonly onChange: (until: number | null) => void;
-  /** When its last read began. */
+  /** When the last read of the row began. */
   readAt = -Infinity;
-  /** What the store has, as far as is known. */
+  /** The time in the stored row, as far as is known; null for no row. */
   stored: number | null = null;
-  /** What it shall have. */
+  /** The time that the row is to have; null for no row. */
   wanted: number | null = null;
-  /** Writes of this process: a read from before one tells nothing new. */
+  /** How many writes this process made: a read that began before one tells nothing new. */
   writes = 0;
   isBusy = false;
 
@@ -32,13 +38,13 @@ export class SharedOpening {
   }
 }
 
-/** What processes tell each other of their breakers. Errors of the store are only logged. */
+/** Shares the openings of breakers between processes. Errors of the store are only logged. */
 interface SharedOpenings {
   /** Writes until when a breaker is open, in ms since 1970; null removes the row. */
   publish(opening: SharedOpening, until: number | null): void;
   /**
-   * Reads those that have not been read for two seconds. Returns what to wait for where one of them
-   * was never read, for a short time; else null.
+   * Reads the rows that have not been read for two seconds. Returns a promise to wait for, for a
+   * short time, where one of them was never read; else null.
    */
   refresh(openings: readonly SharedOpening[]): Promise<void> | null;
 }
@@ -61,7 +67,7 @@ export function createSharedOpenings(
     log("warn", "target_health_not_shared", errorFields(error));
   }
 
-  /** Writes what is wanted last; one write of a row at a time, so that they keep their order. */
+  /** Writes the latest state. At most one write per row is in flight, so they keep their order. */
   async function write(opening: SharedOpening): Promise<void> {
     if (opening.isBusy) return;
     opening.isBusy = true;

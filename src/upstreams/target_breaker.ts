@@ -5,20 +5,20 @@ const backoffMaxMs = 60_000;
 const retryAfterMaxMs = 5 * 60 * 1000;
 /** How far a time is varied, so that processes do not probe together. */
 const jitter = 0.2;
-/** A probe whose end is not reported for this long is forgotten. */
+/** How long a probe may take, in ms. One whose end is not reported until then is forgotten. */
 const probeMs = 2 * 60 * 1000;
 
 /** The longest time that a breaker is open, in ms. */
 export const openMaxMs = retryAfterMaxMs * (1 + jitter);
 
-/** One attempt of a target: when it began. */
+/** One attempt to call a target. */
 export interface TargetAttempt {
   beganAt: number;
 }
 
 /** How an attempt failed. */
 export interface TargetFailure {
-  /** When it is asked to be tried again, in ms; null where that was not said. */
+  /** The pause that the target asks for, in ms; null where it asks for none. */
   retryAfterMs: number | null;
   /** A number in [0, 1) that differs between processes. */
   chance: number;
@@ -28,49 +28,49 @@ export interface TargetFailure {
 export type BreakerState = "closed" | "open" | "half_open";
 
 /**
- * Whether a target is asked as usual. It opens after five failures in a row within a minute, or at
- * once where the target says when to come back. All times are in ms by a clock that never goes
- * back.
+ * The breaker of a target: decides whether the target is asked as usual. Opens after five failures
+ * in a row within a minute, or at once where the target says when to come back. All times are in ms
+ * by a clock that never goes back.
  */
 export class TargetBreaker {
-  /** The last failures in a row while closed. */
+  /** The times of the last failures in a row, while the breaker is closed. */
   #failedAt: number[] = [];
-  /** Null while closed. */
+  /** Until when the breaker is open; null while closed. */
   #openUntil: number | null = null;
-  /** Since it was closed. */
+  /** How often the breaker has opened since it was last closed. */
   #openings = 0;
-  /** When it last opened or closed: attempts that began before tell nothing new. */
+  /** When the breaker last opened or closed: attempts that began before tell nothing new. */
   #changedAt = -Infinity;
   #probe: TargetAttempt | null = null;
 
-  /** Its state; open ones become half-open by time. */
+  /** The breaker's state. An open breaker becomes half-open when its time has passed. */
   state(now: number): BreakerState {
     if (this.#openUntil === null) return "closed";
     return now < this.#openUntil ? "open" : "half_open";
   }
 
-  /** Whether a call may ask it now as usual. */
+  /** Whether a call may ask the target now as usual. */
   isReady(now: number): boolean {
     const state = this.state(now);
     return state === "closed" || state === "half_open" && !this.#isProbed(now);
   }
 
-  /** Until when it is open, also where that has passed; null while closed. */
+  /** Until when the breaker is or was open; null while closed. */
   get openUntil(): number | null {
     return this.#openUntil;
   }
 
-  /** How often it has opened since it was closed. */
+  /** How often the breaker has opened since it was closed. */
   get openings(): number {
     return this.#openings;
   }
 
-  /** The failures in a row of the last minute, up to the one that opened it. */
+  /** How many failures in a row the last minute had, up to the one that opened the breaker. */
   failures(now: number): number {
     return this.#recentFailures(now).length;
   }
 
-  /** An attempt begins; null where it is half-open and another one is the probe. */
+  /** Begins an attempt. Null where the breaker is half-open and another attempt is the probe. */
   begin(now: number): TargetAttempt | null {
     const attempt = { beganAt: now };
     if (this.state(now) !== "half_open") return attempt;
@@ -78,24 +78,24 @@ export class TargetBreaker {
     return this.#probe = attempt;
   }
 
-  /** An attempt ends without telling anything. */
+  /** Ends an attempt that showed neither success nor failure. */
   end(attempt: TargetAttempt): void {
     if (this.#probe === attempt) this.#probe = null;
   }
 
-  /** An attempt got an answer. Returns whether the breaker closed. */
+  /** Records an attempt's answer. Returns whether it closed the breaker. */
   answer({ beganAt }: TargetAttempt, now: number): boolean {
     if (this.#openUntil === null || beganAt <= this.#changedAt) return false;
     this.close(now);
     return true;
   }
 
-  /** A response arrived whole: failures before it no longer count. */
+  /** Records a response that arrived whole: failures before it no longer count. */
   succeed(): void {
     if (this.#openUntil === null) this.#failedAt = [];
   }
 
-  /** An attempt failed. Returns whether the breaker opened. */
+  /** Records an attempt's failure. Returns whether it opened the breaker. */
   fail(attempt: TargetAttempt, { retryAfterMs, chance }: TargetFailure, now: number): boolean {
     this.end(attempt);
     const state = this.state(now);
@@ -117,7 +117,7 @@ export class TargetBreaker {
     return true;
   }
 
-  /** Opens it, or keeps it open until another time. */
+  /** Opens the breaker, or keeps it open until another time. */
   open(until: number, now: number): void {
     if (this.state(now) !== "open") {
       this.#openings++;
@@ -127,7 +127,7 @@ export class TargetBreaker {
     this.#probe = null;
   }
 
-  /** Closes it. */
+  /** Closes the breaker. */
   close(now: number): void {
     this.#openUntil = null;
     this.#openings = 0;

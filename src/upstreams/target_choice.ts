@@ -1,24 +1,24 @@
 import type { ModelRoute } from "../projects/upstream_schema.ts";
 import type { Target } from "./upstream.ts";
 
-/** A target of a call, with what is known of it. */
+/** A target of a call, with its known state. */
 export interface Candidate {
   target: Target;
-  /** False while its breaker is open, or another call has the probe. */
+  /** False while the target's breaker is open, or another call has the probe. */
   isReady: boolean;
-  /** How long its first byte takes, in ms; null where that is not known. */
+  /** The target's recent time to the first byte, in ms; null where that is not known. */
   firstByteMs: number | null;
 }
 
-/** What the order of a call's targets depends on, besides the targets. */
+/** The properties of a call on which the order of its targets depends. */
 export interface ChoiceCall {
-  /** What a choice by weight is made by, always alike; null: by chance. */
+  /** A key that always leads to the same choice by weight; null for a choice by chance. */
   stickyKey: string | null;
   /** The target to be asked first, if it is ready; null: none. */
   preferred: Target | null;
-  /** In [0, 1). */
+  /** Returns a random number in [0, 1). */
   random: () => number;
-  /** What this call costs there, in units of money; null where that is not known. */
+  /** Returns the cost of this call at a target, in units of money; null where that is not known. */
   costOf: (target: Target) => bigint | null;
 }
 
@@ -78,7 +78,10 @@ function stickyChance(key: string): (target: Target) => number {
   return ({ upstream, model }) => hashShare([key, upstream.name, model].join("\0"));
 }
 
-/** Asks another one first for a share of the calls, so that its time is known and stays true. */
+/**
+ * Orders by the time to the first byte. For a share of the calls, another target is asked first, so
+ * that its time is known and stays true.
+ */
 function byFirstByte(
   candidates: readonly Candidate[],
   random: () => number,

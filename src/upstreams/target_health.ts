@@ -15,9 +15,9 @@ import { type ChoiceCall, orderTargets } from "./target_choice.ts";
 import type { Target, Targets, Upstream } from "./upstream.ts";
 
 /**
- * What is known of targets, in this process and, within seconds, in the others: whether their
- * breaker is open, and how fast they are. Only targets of routes that have others are known. A
- * target is one model of an upstream with one URL, name and key, of whatever project. An attempt is
+ * The state of targets, in this process and, within seconds, in the others: whether their breaker
+ * is open, and how fast they are. Only targets of routes that have others are known. A target is
+ * one model of an upstream with one URL, name and key, of whatever project. An attempt is
  * recognized by the target's object, which belongs to one call.
  */
 export interface TargetHealth {
@@ -27,28 +27,30 @@ export interface TargetHealth {
    */
   order(targets: Targets, call: ChoiceCall): Promise<readonly Target[]>;
   /**
-   * An attempt begins. False where its breaker is half-open and another call has the probe: the
-   * target is then to be skipped, if there are others.
+   * Begins an attempt. False where the target's breaker is half-open and another call has the
+   * probe: the target is then to be skipped, if there are others.
    */
   begin(target: Target): boolean;
-  /** Its first token or its whole response came after so many ms: an open breaker closes. */
+  /**
+   * The target's first token, or its whole response, came after so many ms: an open breaker closes.
+   */
   answered(target: Target, firstByteMs: number): void;
-  /** Its response has arrived whole: earlier failures no longer count. */
+  /** The target's response has arrived whole: earlier failures no longer count. */
   succeeded(target: Target): void;
   /**
-   * It failed in a way for which another target can be asked, never by the caller's own error.
-   * `retryAfterMs` is what its Retry-After says; null where it has none.
+   * The attempt failed in a way for which another target can be asked, never by the caller's own
+   * error. `retryAfterMs` is from the target's Retry-After; null where it has none.
    */
   failed(target: Target, retryAfterMs: number | null): void;
   /**
-   * Its request ended without telling anything: the caller left, or the error was the caller's own.
+   * The attempt ended without telling anything: the caller left, or the error was the caller's own.
    */
   ended(target: Target): void;
   /** Every target that is known. */
   view(): readonly TargetView[];
 }
 
-/** What is known of one target. */
+/** The state of one target. */
 export interface TargetView {
   /** The upstream's name in its project, and its URL. */
   upstream: string;
@@ -57,7 +59,7 @@ export interface TargetView {
   state: BreakerState;
   /** Until when the breaker is or was open, in ms since 1970; null while closed. */
   openUntil: number | null;
-  /** Failures in a row within the last minute, until it opened. */
+  /** Failures in a row within the last minute, up to the one that opened the breaker. */
   failures: number;
   /** How often the breaker has opened since it was closed. */
   openings: number;
@@ -73,7 +75,7 @@ interface Known extends Pick<TargetView, "upstream" | "url" | "model"> {
 
 const targetsMax = 1_000;
 
-/** Creates what one process knows of targets. */
+/** Creates the memory of targets of one process. */
 export function createTargetHealth(
   deps: Pick<Deps, "kv" | "committer" | "clock" | "log">,
 ): TargetHealth {
@@ -81,10 +83,10 @@ export function createTargetHealth(
   const openings = createSharedOpenings(deps);
   const all = new KnownTargets(clock);
   const attempts = new WeakMap<Target, TargetAttempt>();
-  /** In [0, 1): what this process varies its times by. */
+  /** A number in [0, 1) by which this process varies its times. */
   let ownChance: number | null = null;
 
-  /** By `Date.now`, as other processes read it. */
+  /** Converts a time by the clock's `elapsed` to ms since 1970, as other processes read it. */
   const epochOf = (at: number) => Math.round(clock.now() + at - clock.elapsed());
 
   return {
@@ -183,7 +185,7 @@ class KnownTargets {
     return { upstream: name, url, model, breaker, firstByte: new RecentAverage(), opening };
   }
 
-  /** Does as another process did. */
+  /** Opens or closes a breaker as another process did. */
   #adopt(breaker: TargetBreaker, until: number | null): void {
     const now = this.#clock.elapsed();
     if (until === null) {
@@ -200,12 +202,15 @@ function nameOf({ upstream, model }: Target): string {
   return `${hashOf(upstream)} ${model}`;
 }
 
-/** With the key: what one project's key has used up says nothing of another project's. */
+/**
+ * A hash of the target's upstream with its key: when one project's key is used up, another
+ * project's is not.
+ */
 const hashOf = memoizeByObject(({ url, name, apiKey }: Upstream) =>
   createHash("sha256").update(JSON.stringify([url, name, apiKey?.reveal() ?? ""])).digest("hex")
 );
 
-/** Other numbers in [0, 1) for each opening, from one of a process. */
+/** Returns another number in [0, 1) for each opening, derived from one number of the process. */
 function varied(chance: number, openings: number): number {
   return (chance + openings * 0.618) % 1;
 }

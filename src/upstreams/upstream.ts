@@ -6,21 +6,27 @@ import type { DialectSource } from "./dialect.ts";
 
 /** A server of models, with its key and what is known about it. */
 export interface Upstream extends DialectSource {
-  /** Its name in the project's settings; `default` for the one that has none. */
+  /** The upstream's name in the project's settings; `default` for the one that has none. */
   name: string;
   url: string;
   apiKey: Secret | null;
   onAbort: "estimate" | "drain" | null;
   /** The header that carries the key, in lower case. */
   keyHeader: "authorization" | "x-api-key" | "api-key";
-  /** Headers of every request to it. */
+  /** Headers of every request to the upstream. */
   headers: Readonly<Record<string, string>>;
-  /** Its list of models, below the URL; null where it does not list the names of calls. */
+  /**
+   * The path of the upstream's list of models, below the URL; null where the list does not have the
+   * names that calls use.
+   */
   modelsPath: string | null;
-  /** Of Azure's dated API, where calls go to the deployment of the model's name; else null. */
+  /**
+   * The version of Azure's dated API, where calls go to the deployment of the model's name; else
+   * null.
+   */
   apiVersion: string | null;
   timeouts: NonNullable<UpstreamSettings["timeouts"]>;
-  /** The project that it belongs to, or `operator`. */
+  /** The project that the upstream belongs to, or `operator`. */
   owner: string;
   request: RequestUpstream;
 }
@@ -28,17 +34,17 @@ export interface Upstream extends DialectSource {
 /** A model of an upstream, which can answer a call. */
 export interface Target {
   upstream: Upstream;
-  /** The model's name there. */
+  /** The model's name at the upstream. */
   model: string;
-  /** Of targets that are chosen by chance. */
+  /** The weight of this target, where targets are chosen by chance. */
   weight: number;
-  /** What the catalogue's prices depend on; null for the project's usual upstream. */
+  /** The place on which the catalogue's prices depend; null for the project's usual upstream. */
   place: Pick<UpstreamSettings, "url" | "provider"> | null;
 }
 
-/** Where the calls of a model can go. */
+/** The targets of a model's calls. */
 export interface Targets {
-  /** Null where no route leads to them: then there is one. */
+  /** The route that leads to the targets; null where there is none, and thus one target. */
   route: ModelRoute | null;
   targets: readonly Target[];
 }
@@ -49,13 +55,13 @@ export type FindUpstreamNamed = (
   name: string | null,
 ) => Promise<Upstream | null>;
 
-/** Finds where the calls of a model can go; none where no upstream is set. */
+/** Finds the targets of a model's calls; none where no upstream is set. */
 export type FindTargets = (project: Project, model: string) => Promise<Targets> | Targets;
 
 /** An upstream to which models without a route of their own go, under their own names. */
 export interface CatchAll extends Pick<Target, "upstream" | "place"> {
-  /** Whether its settings say that it serves a model. */
+  /** Whether the upstream's settings say that it serves a model. */
   serves(model: string): boolean;
-  /** The models that its settings name. */
+  /** The models that the upstream's settings name. */
   names: readonly string[];
 }

@@ -37,7 +37,8 @@ export interface Upstreams {
 }
 
 /**
- * The project's upstreams, else that of the environment; in development also the simulated model.
+ * Creates the upstreams of projects: a project's own, else that of the environment; in development
+ * also the simulated model.
  */
 export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   const { config } = deps;
@@ -136,7 +137,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     return [...Object.keys(routes), ...(upstream ? [] : Object.keys(instance.routes))];
   }
 
-  /** Whether an upstream serves a model: it serves all that nothing is known of. */
+  /** Whether an upstream serves a model. It is taken to serve all where nothing is known. */
   function serves({ upstream, settings }: Named, model: string): boolean {
     const { models } = settings ?? {};
     if (models === undefined) return true;
@@ -210,7 +211,10 @@ const unnamed = {
   owner: "operator",
 } as const;
 
-/** Where its endpoints are. A URL without a path gets the one that its provider documents. */
+/**
+ * The base URL of an upstream's endpoints. A URL without a path gets the path that its provider
+ * documents.
+ */
 function baseUrlOf(settings: UpstreamSettings, prepared: Provider | null): string {
   const url = urlOf(settings).replace(/\/+$/, "");
   if (settings.provider === "azure") {
@@ -221,7 +225,10 @@ function baseUrlOf(settings: UpstreamSettings, prepared: Provider | null): strin
   return documented && new URL(url).pathname === "/" ? url + documented : withVersion(url);
 }
 
-/** Of Azure's dated APIs only later ones have responses, so there each format is tried once. */
+/**
+ * The formats that an upstream is known to speak; null where that is not known. Of Azure's dated
+ * APIs only later ones have responses, so that each format is tried once.
+ */
 function formatsOf({ apiVersion }: UpstreamSettings, prepared: Provider | null) {
   return isDated(apiVersion) ? null : prepared?.formats ?? null;
 }
@@ -242,7 +249,7 @@ function asTargets(upstream: Upstream | null, model: string): Targets {
   return { route: null, targets: upstream ? [{ upstream, model, weight: 1, place: null }] : [] };
 }
 
-/** The route of a model among these: its own, else that of `*`; null where there is none. */
+/** The route of a model among these: its own, else the one for `*`; null where there is none. */
 function routeIn(routes: Readonly<Record<string, ModelRoute>>, model: string): ModelRoute | null {
   return (Object.hasOwn(routes, model) ? routes[model] : routes["*"]) ?? null;
 }
