@@ -29,7 +29,7 @@ import { decodeDelivery, encodeDelivery, readDeliveries, readEventTexts } from "
 type WebhookEraserDeps = Pick<Deps, "kv" | "committer">;
 
 const rowsPerRead = 100;
-/** With more pending deliveries than this, the erasure waits where it meets them. */
+/** How many pending deliveries an erasure looks through. With more, it waits. */
 const pendingMax = 1_000;
 const idPlace = z.string().max(64);
 
@@ -69,7 +69,7 @@ interface Page {
   budget: ScanBudget;
 }
 
-/** The fields of an event that name users: anything else in it may be the same text by chance. */
+/** The fields of an event that name users. Any other field may have the same text by chance. */
 const namingFields = {
   subject: ["id", "externalId"],
   data: ["externalUserId", "walletUserId"],
@@ -86,7 +86,10 @@ function textIfAbout(text: string | null, { user }: Erasure): string | null {
   return names.includes(user) ? text : null;
 }
 
-/** An actor such as `operator` or `stripe` is not a user, whatever a user is called. */
+/**
+ * Whether a trigger's actor is an end user, and not `operator` or `stripe`, whatever a user is
+ * called.
+ */
 function isEndUser(trigger: Json | undefined): boolean {
   return isObject(trigger) && trigger.actorType === "end-user";
 }
@@ -156,7 +159,7 @@ async function eventsAbout<E extends { projectId: string; eventId: string }>(
   return own.filter((_, at) => textIfAbout(texts[at] ?? null, erasure) !== null);
 }
 
-/** A receiver's response may repeat what it was sent. */
+/** Erases a user from deliveries: a receiver's response may repeat what it was sent. */
 async function eraseDeliveries(
   { kv, committer }: WebhookEraserDeps,
   { erasure, place, budget }: Page,
@@ -194,7 +197,7 @@ async function eraseDeliveries(
   return { erased, next: String(after[2]) };
 }
 
-/** Subscribers have yet to receive events that name the user. */
+/** Refuses an erasure while subscribers have yet to receive events that name the user. */
 async function refusalOf(kv: Kv, erasure: Erasure) {
   const { projectId } = erasure;
   const [waiting, logged, fresh] = await Promise.all([

@@ -82,7 +82,10 @@ function cut(text: string): string {
   return [...text.slice(0, 2 * descriptionCharsMax)].slice(0, descriptionCharsMax).join("");
 }
 
-/** Returns what follows the prefix of Standard Webhooks; null for another kind of secret. */
+/**
+ * Returns the part of a secret after the prefix of Standard Webhooks; null for another kind of
+ * secret.
+ */
 function standardKey(secret: string): string | null {
   return secret.startsWith("whsec_") ? secret.slice("whsec_".length) : null;
 }
@@ -159,7 +162,10 @@ export interface Subscription {
   events: string[];
   isActive: boolean;
   description: string | null;
-  /** Names are shown, values may be secrets: all as JSON, encrypted; null for none. */
+  /**
+   * Headers of the subscriber, as encrypted JSON; null for none. Their names are shown, their
+   * values may be secrets.
+   */
   customHeaders: Sealed | null;
   secret: Sealed;
   secretSuffix: string;
@@ -167,7 +173,7 @@ export interface Subscription {
   oldSecrets: readonly OldSecret[];
   createdAt: string;
   updatedAt: string;
-  /** The id of the API key that created it, or `operator`. */
+  /** The id of the API key that created the subscription, or `operator`. */
   createdBy: string;
 }
 
@@ -211,17 +217,20 @@ export interface Delivery {
   status: DeliveryStatus;
   /** Attempts that have ended, over all redeliveries. */
   attempts: number;
-  /** Attempts that were started since it last became pending. */
+  /** Attempts that were started since the delivery last became pending. */
   claims: number;
-  /** How many of `attempts` were made before it last became pending. */
+  /** How many of `attempts` were made before the delivery last became pending. */
   attemptsBefore: number;
-  /** When it last became pending. */
+  /** When the delivery last became pending. */
   pendingSince: number;
   createdAt: number;
   updatedAt: number;
-  /** While pending: when its next attempt, or the end of the running one's lease, is due. */
+  /**
+   * While the delivery is pending: when its next attempt, or the end of the running one's lease, is
+   * due.
+   */
   dueAt: number;
-  /** The process that runs the attempt, until `dueAt`. */
+  /** The id of the process that runs the attempt, until `dueAt`; null where none does. */
   lease: string | null;
   nextRetryAt: number | null;
   lastAttempt: Attempt | null;

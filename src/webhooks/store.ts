@@ -53,7 +53,7 @@ export async function listOutbox(
   return waiting.map((event, at) => ({ ...event, text: texts[at] ?? null }));
 }
 
-/** Counts events that have waited since before then, up to the limit. */
+/** Counts events with ids from before a time that still wait in the outbox, up to the limit. */
 export async function countOutbox(
   kv: Kv,
   { beforeId, limit }: { beforeId: string; limit: number },
@@ -177,7 +177,7 @@ export interface DueRow {
   projectId: string;
 }
 
-/** Which rows in order of time: up to `now`, from `from` on and behind `after`. */
+/** Selects rows in order of time: up to `now`, from `from` on and behind `after`. */
 interface TimeRange {
   now: number;
   from?: number;
@@ -185,7 +185,7 @@ interface TimeRange {
   limit: number;
 }
 
-/** Lists what is due at a subscription until `now`, oldest first. */
+/** Lists the deliveries that are due at a subscription until `now`, oldest first. */
 export async function listDue(
   kv: Kv,
   subscriptionId: string,
@@ -214,7 +214,7 @@ function toDue({ key, value }: Row): DueRow {
   return { key, dueAt: Number(key[2]), id: String(key[3]), projectId };
 }
 
-/** A row that marks a subscription as having something due. */
+/** A row that marks a subscription as having a due delivery. */
 export interface ReadyRow {
   key: Key;
   version: string | null;
@@ -222,7 +222,7 @@ export interface ReadyRow {
   projectId: string;
 }
 
-/** Whether a subscription has a ready row at exactly that ms. */
+/** Whether a subscription has a ready row at a time, exactly to the ms. */
 export async function readReady(
   kv: Kv,
   subscriptionId: string,

@@ -60,7 +60,7 @@ function scanDeliveries({ kv }: { kv: Kv }): Scan {
   });
 }
 
-/** Null for an unreadable delivery. */
+/** Returns the keys of all rows that should point to a delivery; null where it cannot be read. */
 function keysTo({ value }: Row): Key[] | null {
   const delivery = readOrNull(value, decodeDelivery);
   return delivery && pointersTo(delivery).map(({ key }) => key);
@@ -76,7 +76,10 @@ async function faultsOfDelivery(kv: Kv, row: Row): Promise<string[]> {
 }
 
 const outboxRowsPerRead = 100;
-/** Rows are processed within seconds, or what a dead process left, at the next start. */
+/**
+ * How old an outbox row may be, in ms. Rows are processed within seconds, or, where a dead process
+ * left them, at the next start.
+ */
 const outboxAgeMaxMs = 2 * 60 * 1000;
 
 /**
@@ -115,7 +118,9 @@ function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
 }
 
 const pointersPerRead = 100;
-/** The longest delay of a subscription whose breaker is open. */
+/**
+ * How late a due delivery may be, in ms: the longest delay of a subscription whose breaker is open.
+ */
 const readyGraceMs = 11 * 60 * 1000;
 const readyPerRead = 500;
 

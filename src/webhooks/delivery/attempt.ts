@@ -10,7 +10,7 @@ import type { Delivery } from "../schema.ts";
 import { type OutgoingWebhook, send, type SendResult } from "./send.ts";
 import type { OpenSubscription, Subscriptions } from "../subscriptions/subscriptions.ts";
 
-/** What attempts depend on. */
+/** The services that attempts depend on. */
 export interface AttemptDeps {
   deps: Deps;
   projectCache: ProjectCache;
@@ -34,9 +34,12 @@ interface AttemptRunnerDeps {
 type Tracing = NonNullable<Deps["tracing"]>;
 type Span = ReturnType<Tracing["apart"]>;
 
-/** How much of a lease is left for the result to be written. */
+/** How much of a lease is left for the result to be written, in ms. */
 const recordMs = 5_000;
-/** How long an opened subscription is used before its old secrets are checked for expiry again. */
+/**
+ * How long an opened subscription is used before its old secrets are checked for expiry again, in
+ * ms.
+ */
 const openedMs = 60 * settingsStaleMs;
 
 /** Creates the runner of attempts: open -> send -> record. */

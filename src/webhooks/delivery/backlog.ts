@@ -8,7 +8,7 @@ interface Backlog {
   due: number;
   /** How long the oldest due delivery has waited, in ms. */
   oldestMs: number;
-  /** Events whose deliveries should have been written by now, but have not. */
+  /** Events whose deliveries should have been written by now, and are not. */
   events: number;
 }
 

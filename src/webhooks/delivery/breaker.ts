@@ -17,12 +17,12 @@ export class Breaker {
   #outcomes: { at: number; ok: boolean }[] = [];
   #openUntil = 0;
   #openMs = openMinMs;
-  /** How many may run at once; one for the probe. */
+  /** How many deliveries may run at once; one while probing. */
   #allowed = concurrencyMax;
   /** Successes since the last change of `#allowed`. */
   #successes = 0;
 
-  /** How many deliveries may run now; 0 while open. */
+  /** How many deliveries may run now; 0 while the breaker is open. */
   allowed(now: number): number {
     return this.openUntil(now) === null ? this.#allowed : 0;
   }
@@ -34,7 +34,7 @@ export class Breaker {
     return leftMs > 0 && leftMs <= openMaxMs ? this.#openUntil : null;
   }
 
-  /** Another process has opened it: nothing is sent until then, and then one probe. */
+  /** Takes over an opening from another process: nothing is sent until then, and then one probe. */
   adopt(until: number, now: number): void {
     if (until <= this.#openUntil || until - now > openMaxMs) return;
     this.#openUntil = until;

@@ -7,9 +7,9 @@ interface RetryPolicy {
   backoffBaseMs: number;
 }
 
-/** A pending delivery is given up after this time, in ms. */
+/** How long a delivery may be pending before it is given up, in ms. */
 const pendingLifetimeMs = 7 * 24 * 60 * 60 * 1000;
-/** Attempts lost with a dying process do not count, up to this many. */
+/** How many attempts that were lost with a dying process do not count. */
 const lostClaimsMax = 3;
 const retryAfterMaxMs = 60 * 60 * 1000;
 const historyMax = 20;
@@ -52,14 +52,14 @@ export function newDelivery(
 }
 
 /**
- * Returns the delivery while an attempt runs; it becomes due again by itself if that attempt is
- * lost.
+ * Returns the delivery while an attempt runs. Where the attempt is lost, the delivery becomes due
+ * again by itself.
  */
 export function leasedDelivery(delivery: Delivery, lease: string, until: number): Delivery {
   return { ...delivery, lease, dueAt: until, claims: delivery.claims + 1 };
 }
 
-/** Returns why a pending delivery is not attempted again; null when it is. */
+/** Returns why a pending delivery is given up; null when it is attempted again. */
 export function giveUpReason(
   delivery: Delivery,
   { attemptsMax }: RetryPolicy,

@@ -18,10 +18,15 @@ export function filterName(
   return `${status} ${subscriptionId ?? "*"} ${eventType ?? "*"}`;
 }
 
-/** Ready rows are kept for whole seconds, so a busy subscription has one, not thousands. */
+/**
+ * The precision of ready rows, in ms, so that a busy subscription has one row a second, not
+ * thousands.
+ */
 export const readyGrainMs = 1_000;
 
-/** Returns the time of the ready row that covers a delivery due at `dueMs`: never later. */
+/**
+ * Returns the time of the ready row that covers a delivery due at `dueMs`: that time or earlier.
+ */
 export function readyTime(dueMs: number): number {
   return Math.floor(dueMs / readyGrainMs) * readyGrainMs;
 }

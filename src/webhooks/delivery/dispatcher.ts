@@ -16,13 +16,13 @@ import { type AttemptDeps, createAttemptRunner } from "./attempt.ts";
 import type { ReportFailing } from "../subscriptions/failing.ts";
 
 /**
- * Delivers events to their subscribers. The store is authoritative: what this process misses,
- * another one finds there.
+ * Delivers events to their subscribers. The store is authoritative: events that this process misses
+ * are found there by another one.
  */
 export interface Dispatcher {
   /** Delivers events that this process has just committed, without waiting for a poll. */
   wake(events: PendingEvent[]): void;
-  /** Starts what is due in the store, and resolves when it is under way. */
+  /** Starts the deliveries that are due in the store, and resolves when they are under way. */
   poll(): Promise<void>;
   /**
    * Polls from now on whenever the store's alarm fires. Before this call, nothing is delivered by
@@ -31,11 +31,11 @@ export interface Dispatcher {
   listen(): void;
   /** Returns the current state of deliveries to a subscription. */
   stateOf(subscriptionId: string): EndpointStatus;
-  /** What the processes tell each other of endpoints. */
+  /** Shares attempts under way and open breakers with the other processes of the store. */
   part: FleetPart;
-  /** Starts nothing more; resolves when everything under way has ended. */
+  /** Starts no more work; resolves when all work under way has ended. */
   stop(): Promise<void>;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no work is under way. */
   idle(): Promise<void>;
   /** Attempts under way, and leased deliveries that wait in memory. */
   load(): { running: number; queued: number };
@@ -50,7 +50,7 @@ export interface EndpointStatus {
 }
 
 const pageSize = 200;
-/** The part of a lease that is reserved for writing the result of the attempt. */
+/** The part of a lease that is reserved for writing the result of the attempt, in ms. */
 const resultMs = 2_000;
 /**
  * A subscription with more due deliveries than slots is served again after this time at the latest.
@@ -66,7 +66,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   const work = new Set<Promise<unknown>>();
   let stopped = false;
   let polling: Promise<void> | null = null;
-  /** Since when events with ids ahead of time have been seen here. */
+  /** Since when this process has seen events with ids ahead of its clock, by their ids. */
   let aheadSince = new Map<string, number>();
 
   const attempts = createAttemptRunner(services, { slots, results, onFree });
@@ -103,7 +103,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
     }
   }
 
-  /** Starts deliveries that wait in memory, as far as slots are free; a stop waits for them too. */
+  /** Starts deliveries that wait in memory, as far as slots are free. `stop` waits for them too. */
   function startQueued(): void {
     const leaseLeftMin = config.webhooks.timeoutMs + resultMs;
     for (;;) {
@@ -113,14 +113,16 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
     }
   }
 
-  /** A slot is free: deliveries in the store go first, since they are older. */
+  /** Fills a free slot. Deliveries in the store go first, since they are older. */
   function onFree(): void {
     const endpoint = stopped ? null : slots.nextWithBacklog(clock.now());
     if (endpoint) track(serve(endpoint), { subscription: endpoint.id });
     startQueued();
   }
 
-  /** Serves a subscription, and replaces its ready rows by one for what is due next. */
+  /**
+   * Serves a subscription, and replaces its ready rows by one for the next delivery that is due.
+   */
   async function serveReady(endpoint: Endpoint, rows: ReadyRow[]): Promise<void> {
     await serve(endpoint);
     const now = clock.now();
@@ -148,8 +150,8 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   }
 
   /**
-   * Events whose ids are ahead of this process's clock, and that have waited too long by the other
-   * one: the clock that they are from was wrong.
+   * Lists events whose ids are ahead of this process's clock, and that have waited too long by
+   * `elapsed`: the clock that made the ids was wrong.
    */
   async function listAhead(): Promise<WaitingEvent[]> {
     const events = await listOutbox(kv, { fromId: firstIdAt("evt", clock.now()), limit: pageSize });
@@ -223,7 +225,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   return dispatcher;
 }
 
-/** What the dispatcher depends on. */
+/** The services that the dispatcher depends on. */
 interface DispatcherDeps extends AttemptDeps {
   reportFailing: ReportFailing;
 }

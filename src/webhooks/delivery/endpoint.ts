@@ -58,7 +58,7 @@ const endpointsMax = 20_000;
 /** How many slots must be free before a busy endpoint leases more. */
 const leasedAtOnce = 8;
 
-/** What this process knows of a subscription while it delivers to it. */
+/** A subscription's endpoint, with the deliveries to it that this process runs and queues. */
 export class Endpoint {
   readonly projectId: string;
   readonly id: string;
@@ -118,7 +118,7 @@ export class DeliverySlots {
     return made;
   }
 
-  /** Returns what is known of a subscription, or null where nothing was delivered to it yet. */
+  /** Returns the endpoint of a subscription, or null where nothing was delivered to it yet. */
   peek(id: string): Endpoint | null {
     return this.#endpoints.get(id) ?? null;
   }

@@ -34,12 +34,16 @@ interface FanOut {
 }
 
 /**
- * Deliveries in one atomic write; an event with more continues from its row, which is its cursor.
+ * The most deliveries in one atomic write. An event with more continues from its row, which is its
+ * cursor.
  */
 const fanOutMax = 16;
-/** How long a first attempt may run before its delivery is written. */
+/** How long a first attempt may run before its delivery is written, in ms. */
 export const unwrittenMaxMs = 1_000;
-/** Any process may take an outbox row from this age on: `unwrittenMaxMs`, and time to write. */
+/**
+ * The age from which any process may take an outbox row, in ms: `unwrittenMaxMs`, and time to
+ * write.
+ */
 export const outboxGraceMs = 3_000;
 
 interface ExpansionDeps {
@@ -49,7 +53,10 @@ interface ExpansionDeps {
   onQueued(): void;
 }
 
-/** Where a new delivery waits: nowhere, leased in this process's memory, or in the store. */
+/**
+ * A new delivery, and where it waits: it has a slot, or waits leased in this process's memory, or
+ * in the store.
+ */
 interface Placed {
   endpoint: Endpoint;
   delivery: Delivery;

@@ -6,15 +6,16 @@ import type { Deps } from "../../deps.ts";
 import { type Cidr, createIsOpened, isPublic } from "./addresses.ts";
 
 /**
- * Decides which URLs deliveries may be sent to: public addresses, and what the operator allows.
- * Ports other than those of https, private names and IP addresses need the operator's permission.
+ * Decides which URLs deliveries may be sent to: public addresses, and those that the operator
+ * allows. Ports other than those of https, private names and IP addresses need the operator's
+ * permission.
  */
 export interface Guard {
   /** Parses and normalizes a subscription's URL. Throws 400 for one that deliveries never go to. */
   checkUrl(text: string): URL;
   /**
-   * Throws 400, the same, when the name is unknown and when it resolves to an address that is
-   * refused; and when its name servers do not answer in time.
+   * Throws 400 when the URL's name is unknown, or resolves to an address that is refused, alike for
+   * both, and when its name servers do not answer in time.
    */
   checkNow(url: URL, projectId: string): Promise<void>;
   /** Returns the addresses to connect to, or why there are none. Called at every attempt. */
@@ -57,7 +58,7 @@ function pathOf({ pathname }: URL): string {
   return resolved.pathname.replace(/\/$/, "");
 }
 
-/** Returns why only what the operator allows may be behind the URL; null where it may be public. */
+/** Returns why a URL needs the operator's permission; null where its host may be public. */
 function notForPublic(url: URL): string | null {
   const host = hostOf(url);
   if (isIP(host)) return "must contain a host name, not an IP address";
@@ -68,7 +69,7 @@ function notForPublic(url: URL): string | null {
 interface GuardOptions {
   /** Networks that the operator allows although they are not public. */
   allowCidrs: readonly Cidr[];
-  /** In development this machine may be reached, also without TLS. */
+  /** Whether this is development: this machine may then be reached, also without TLS. */
   dev: boolean;
   /** The service's own URL: deliveries below it could loop forever. */
   baseUrl: string;

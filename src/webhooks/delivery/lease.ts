@@ -15,7 +15,7 @@ import { listDue, readDeliveries, readEventTexts } from "../store.ts";
 
 /** Leases of due deliveries. */
 interface Leases {
-  /** Leases what is due at an endpoint, as far as it has slots, and starts it. */
+  /** Leases the due deliveries of an endpoint, as far as it has slots, and starts them. */
   take(endpoint: Endpoint): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ interface LeaseDeps {
 
 /** How many due deliveries are inspected when no slot is free: some may have to be given up. */
 const lookedAtMin = 20;
-/** Time for the result to be written, also by a slow store. */
+/** Time for a slow store to write the result, in ms. */
 const leaseMarginMs = 10_000;
 
 /** Returns how long an attempt may take before its delivery becomes due again, in ms. */
@@ -47,7 +47,10 @@ export function createLeases(deps: Deps, { slots, results, start }: LeaseDeps): 
     metrics.repairs.stray_row.add();
   }
 
-  /** Leases one delivery and starts it; false when it was taken or changed in between. */
+  /**
+   * Leases one delivery and starts it. False when another process has taken or changed it in
+   * between.
+   */
   async function leaseOne(
     endpoint: Endpoint,
     { value, version }: { value: Delivery; version: string | null },
@@ -113,7 +116,8 @@ export function createLeases(deps: Deps, { slots, results, start }: LeaseDeps): 
   };
 
   /**
-   * Whether a due row that does not match its delivery is one that nothing else will ever delete.
+   * Whether a due row that does not match its delivery is left over, so that nothing else will ever
+   * delete it.
    */
   async function isStray(listed: Delivery | undefined, dueAt: number): Promise<boolean> {
     if (!listed) return true;

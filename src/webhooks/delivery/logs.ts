@@ -10,7 +10,7 @@ import type { Delivery, DeliveryStatus } from "../schema.ts";
 import { readDeliveries, readEventTexts } from "../store.ts";
 import type { LogEntry } from "../view.ts";
 
-/** More first attempts than all processes together have under way. */
+/** More than the first attempts that all processes together have under way. */
 const freshMax = 2_000;
 
 /** Which deliveries a listing of the log returns: of every status, or of one. */
@@ -58,7 +58,7 @@ export async function findDelivery(
   return { delivery: found.value, eventText: eventText ?? null };
 }
 
-/** So many deliveries of each status are searched. */
+/** How many deliveries of each status are searched. */
 const searchedMax = 100;
 
 /** Returns the deliveries of a time whose event mentions one of the texts, newest first. */

@@ -18,16 +18,21 @@ import {
  * Makes deliveries due that would wait for a dead process, or for a time that a wrong clock set.
  */
 export interface Reclaim {
-  /** A process is gone, or a clock was set: the next sweep looks at all that is pending. */
+  /**
+   * Reports that a process is gone, or that a clock was set: the next sweep looks at all pending
+   * deliveries.
+   */
   expectLost(): void;
-  /** Looks at all that is pending where something may be lost, else at what is far ahead. */
+  /**
+   * Looks at all pending deliveries where some may be lost, else at those that are due far ahead.
+   */
   sweep(): Promise<void>;
 }
 
 const pageSize = 200;
 const endOfTime = Number.MAX_SAFE_INTEGER;
 
-/** Creates it; `poll` delivers what is due. */
+/** Creates the reclaim of lost deliveries; `poll` delivers those that are due. */
 export function createReclaim(deps: Deps, poll: () => Promise<void>): Reclaim {
   const { kv, committer, clock, config: { webhooks }, holders } = deps;
   const leasedMs = leaseMs(webhooks.timeoutMs);
@@ -37,7 +42,7 @@ export function createReclaim(deps: Deps, poll: () => Promise<void>): Reclaim {
   let mayBeLost = true;
   let released = 0;
 
-  /** Whether nobody is going to end the attempt, or begin the next one in time. */
+  /** Whether no process is going to end a delivery's attempt, or begin the next one in time. */
   function isLost({ status, lease, dueAt }: Delivery, now: number): boolean {
     if (status !== "pending" || dueAt <= now) return false;
     if (lease !== null && holders.isGone(lease)) return true;
@@ -54,7 +59,7 @@ export function createReclaim(deps: Deps, poll: () => Promise<void>): Reclaim {
     released++;
   }
 
-  /** Looks at what is due at a subscription from one time up to another. */
+  /** Looks at deliveries of a subscription that are due from one time up to another. */
   async function lookAt(
     subscriptionId: string,
     { from, to, now }: { from: number; to: number; now: number },

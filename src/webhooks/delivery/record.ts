@@ -8,9 +8,9 @@ import { putHealth, readHealth } from "../store.ts";
 
 /** The new state of a leased delivery. */
 export interface DeliveryResult {
-  /** Null when the delivery has not been written yet. */
+  /** The delivery as stored; null when it has not been written yet. */
   before: Delivery | null;
-  /** Its row as it was leased; while it is not written, its event's row in the outbox. */
+  /** The delivery's row as it was leased; while it has none, its event's row in the outbox. */
   row: { key: Key; version: string };
   after: Delivery;
   /** Whether an attempt was made, so that the result says something about the endpoint. */
@@ -23,7 +23,7 @@ interface Waiting extends DeliveryResult {
 
 /** Writes results. Only the holder of the lease can write one; for anyone else nothing changes. */
 export interface ResultRecorder {
-  /** Resolves when the result is durable, or is known to be void. Never throws. */
+  /** Writes a result. Resolves when it is durable, or is known to be void. Never throws. */
   record(endpoint: Endpoint, result: DeliveryResult): Promise<void>;
   /**
    * Whether so many results wait at an endpoint that some must be written before more are added.
@@ -32,7 +32,10 @@ export interface ResultRecorder {
 }
 
 const batchSize = 64;
-/** The most that would have to be sent again after a crash, besides what is under way. */
+/**
+ * The most results that wait: that many deliveries would have to be sent again after a crash,
+ * besides those under way.
+ */
 const waitingMax = 256;
 
 /**
@@ -91,7 +94,10 @@ export function createResultRecorder(
     return true;
   }
 
-  /** Null where nothing was attempted. A success replaces the health; only failures add to it. */
+  /**
+   * Returns the health of a subscription after results; null where nothing was attempted. A success
+   * replaces the health; only failures add to it.
+   */
   async function healthAfter(
     endpoint: Endpoint,
     batch: Waiting[],

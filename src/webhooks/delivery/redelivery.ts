@@ -23,8 +23,8 @@ import { fromBytes, toBytes } from "../../base/json.ts";
  */
 export interface Redelivery {
   /**
-   * Redelivers one that has ended, with or without success. Throws 404, and 400 while it is
-   * pending.
+   * Redelivers one delivery that has ended, with or without success. Throws 404, and 400 while it
+   * is pending.
    */
   one(projectId: string, deliveryId: string, by: AuditActor): Promise<Delivery>;
   /**
@@ -58,7 +58,7 @@ export const redeliveryJobRows: ExpiringKind = {
   },
 };
 
-/** Returns a delivery id of that time which sorts before all others of it. */
+/** Returns a delivery id of a time, which sorts before all others of that time. */
 const firstId = (ms: number) => firstIdAt("dly", ms);
 const lastId = (ms: number) => firstIdAt("dly", ms + 1);
 

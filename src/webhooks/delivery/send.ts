@@ -12,7 +12,7 @@ export interface SendResult {
   at: number;
   latencyMs: number;
   responseCode: number | null;
-  /** Null for a success. */
+  /** Why the attempt failed, for people; null for a success. */
   error: string | null;
   /** The receiver's `Retry-After`, on 429 and 503. */
   retryAfterMs: number | null;
@@ -32,7 +32,7 @@ export interface OutgoingWebhook {
   subscription: OpenSubscription;
   /** Whether no kept connection may be used. */
   newConnection?: boolean;
-  /** The deadline of the attempt; by default that of the settings. */
+  /** The deadline of the attempt, in ms; by default the one of the settings. */
   timeoutMs?: number;
 }
 
@@ -104,8 +104,8 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /**
- * Returns a request as an attempt at a time sends it: signed with the subscription's secrets of
- * now. `delivery.attempts` counts the attempts before it.
+ * Returns a request as an attempt at a given time sends it, signed with the subscription's current
+ * secrets. `delivery.attempts` counts the attempts before this one.
  */
 export function requestOfAttempt(
   outgoing: OutgoingWebhook,
@@ -127,7 +127,10 @@ function bodyOf({ delivery, eventText }: OutgoingWebhook, at: number): string {
   return `{"delivery":${JSON.stringify(about)},"event":${eventText}}`;
 }
 
-/** Puts the subscriber's own headers first, so that none of ours can be replaced. */
+/**
+ * Returns the headers of a request. The subscriber's own come first, so that none of ours can be
+ * replaced.
+ */
 function headersOf(
   { delivery, subscription }: OutgoingWebhook,
   body: string,
@@ -173,13 +176,13 @@ function refused(result: keyof typeof refusals): Came {
   return { result, error: refusals[result] };
 }
 
-/** How far an attempt has come. */
+/** The progress of an attempt, for its record where it breaks off. */
 interface Progress {
   sent: boolean;
   head: Extract<WebhookProgress, { head: unknown }>["head"] | null;
 }
 
-/** What is recorded of a response that broke off. */
+/** The record of a response that broke off. */
 function receivedOf(
   { head }: Progress,
   now: number,

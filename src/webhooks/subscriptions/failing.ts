@@ -10,7 +10,10 @@ import type { Endpoint } from "../delivery/endpoint.ts";
 import type { Delivery, SubscriptionHealth } from "../schema.ts";
 import { putHealth, readSubscription } from "../store.ts";
 
-/** After this time without a success, the project's other subscriptions are notified, in ms. */
+/**
+ * How long a subscription must have failed until the project's other subscriptions are notified, in
+ * ms.
+ */
 const failingAfterMs = 24 * 60 * 60 * 1000;
 
 /** Whether all attempts have failed for so long that someone should look at the endpoint. */

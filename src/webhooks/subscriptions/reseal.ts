@@ -86,7 +86,7 @@ async function resealSubscription(
 /** How many of a sample of stored secrets the keys of `SECRETS_KEY` decrypt. */
 export interface Probe {
   opened: number;
-  /** Where the secrets are that no key decrypts. */
+  /** The ids of projects and subscriptions with secrets that no key decrypts. */
   unreadable: string[];
 }
 

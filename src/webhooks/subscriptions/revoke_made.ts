@@ -1,7 +1,7 @@
 import type { ProjectAdmin, RevokeWithMade } from "../../projects/admin.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
-/** Revokes keys together with what was made with them: other keys, and subscriptions. */
+/** Revokes keys together with the keys and subscriptions that were made with them. */
 export function createRevokeWithMade(
   { admin, subscriptions }: { admin: ProjectAdmin; subscriptions: Subscriptions },
 ): RevokeWithMade {

@@ -29,7 +29,7 @@ import type { Project } from "../../projects/schema.ts";
 export interface OpenSubscription {
   url: string;
   isActive: boolean;
-  /** Newest first; several while they overlap. */
+  /** The signing secrets, newest first; several while they overlap. */
   secrets: string[];
   customHeaders: Record<string, string>;
 }
@@ -47,9 +47,11 @@ export interface Subscriptions {
   ): Promise<{ view: SubscriptionView; secret: string }>;
   /** Lists all active subscriptions, and the newest of the others, in order of creation. */
   list(projectId: string, status: "active" | "inactive" | null): Promise<SubscriptionView[]>;
-  /** Throws 404. */
+  /** Reads a subscription. Throws 404. */
   read(projectId: string, id: string): Promise<SubscriptionView>;
-  /** Ends deliveries; the record stays. Repeating it is harmless. Throws 404. */
+  /**
+   * Ends the deliveries of a subscription; its record stays. Repeating it is harmless. Throws 404.
+   */
   deactivate(projectId: string, id: string, by: AuditActor): Promise<SubscriptionView>;
   /**
    * Enables a subscription again, or replaces its secret, which is then returned once. Throws 404,
@@ -87,7 +89,10 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
   const unseal = (sealed: Sealed, { projectId, id }: Subscription) =>
     secrets.open(sealed, subscriptionKey(projectId, id));
 
-  /** An old secret that no key decrypts signs no more; the newest one has to. */
+  /**
+   * Decrypts a subscription's secrets. An old one that no key decrypts no longer signs; the newest
+   * must be decrypted.
+   */
   async function openAll([newest, ...older]: Sealed[], subscription: Subscription) {
     const opened = await Promise.all(
       older.map((sealed) => unseal(sealed, subscription).catch(() => null)),
