@@ -4,7 +4,7 @@ type BackOffDeps = Pick<Deps, "clock" | "randomBytes">;
 
 const retryBaseMs = 4;
 const steepest = 50;
-/** The attempts that need no pause before them: most meetings are of two. */
+/** How many attempts follow each other without a pause: most collisions are of two processes. */
 const promptAttempts = 3;
 
 // How long a write that others keep preventing is attempted: far longer than any number of
@@ -12,14 +12,14 @@ const promptAttempts = 3;
 const contentionMs = 15_000;
 const attemptsMin = 20;
 
-/** Whether a write that others prevent is worth another attempt. */
+/** Whether a write that other processes prevented is worth another attempt. */
 export function isWorthAttempt(attempt: number, sinceMs: number): boolean {
   return attempt < attemptsMin || sinceMs < contentionMs;
 }
 
 /**
- * Waits before another attempt to write what others write too: between zero and twice a growing
- * delay, so that two processes do not collide again and again.
+ * Waits before another attempt to write rows that other processes write too: between zero and twice
+ * a growing delay, so that two processes do not collide again and again.
  */
 export async function backOff(
   { clock, randomBytes }: BackOffDeps,
@@ -29,7 +29,10 @@ export async function backOff(
   await clock.sleep(retryBaseMs * Math.min(attempt, steepest) * randomShare(randomBytes));
 }
 
-/** Counts attempts to write what others write too, and ends when they have taken too long. */
+/**
+ * Counts attempts to write rows that other processes write too, and ends when they have taken too
+ * long.
+ */
 export async function* attemptsToWrite(deps: BackOffDeps): AsyncGenerator<number> {
   const startedAt = deps.clock.elapsed();
   for (let attempt = 0; isWorthAttempt(attempt, deps.clock.elapsed() - startedAt); attempt++) {

@@ -5,7 +5,7 @@ export interface PendingWrite {
   write: Write;
   resolve: (version: string | null) => void;
   reject: (error: unknown) => void;
-  /** Computed once, when the write is first compared with others. */
+  /** The write's size, computed once, when it is first compared with others. */
   size?: Size;
 }
 
@@ -20,7 +20,10 @@ export interface Batch {
 const mutationsMax = 950;
 const bytesMax = 700 * 1024;
 const keyBytesMax = 70 * 1024;
-/** A row of sums is smaller. Counted for each write, although the writes of a project share one. */
+/**
+ * The most bytes of a row of sums. Counted for each write, although the writes of a project share a
+ * row.
+ */
 const sumBytesMax = 15 * 1024;
 
 const nothing: ReadonlyMap<string, unknown> = new Map();
@@ -84,7 +87,7 @@ export function openBatch(
   return batch;
 }
 
-/** What several members add to the same rows is added up when the batch is sent. */
+/** Adds up the increments of a batch's members to the same rows, when the batch is sent. */
 function gatherSums({ write: whole, members }: Batch): void {
   const additions: Increment[] = [];
   const budgets: BudgetChange[] = [];
@@ -114,15 +117,15 @@ export function isLarge({ sets }: Pick<Write, "sets">): boolean {
     sets.reduce((bytes, { value }) => bytes + value.length, 0) > largeBytes;
 }
 
-/** What decides which other writes a write can be combined with. */
+/** The properties of a write that decide which other writes it can be combined with. */
 interface Size {
   changes: Change[];
   checks: { text: string; check: Write["checks"][number] }[];
-  /** The rows of sums that it adds to. */
+  /** How many rows of sums the write adds to. */
   sums: number;
-  /** The budgets that it changes. Several writes of one batch may change the same. */
+  /** The budgets that the write changes. Several writes of one batch may change the same budget. */
   budgets: readonly string[];
-  /** The total size, and that of keys, as Deno KV counts them: never an underestimate. */
+  /** The total size, and the size of the keys, as Deno KV counts them: never an underestimate. */
   bytes: number;
   keyBytes: number;
 }
@@ -130,7 +133,7 @@ interface Size {
 interface Change {
   text: string;
   key: Key;
-  /** Null for a delete. */
+  /** The new value; null for a delete. */
   value: Uint8Array | null;
 }
 

@@ -4,32 +4,38 @@ import { keyText } from "./batch.ts";
 import { budgetKey } from "./keys.ts";
 import type { BudgetChange, Key, Kv, Write } from "./kv.ts";
 
-/** A limit of what may be spent in all, which the accounts of several users share. */
+/** A limit on the total spend, which the accounts of several users share. */
 export interface Budget {
   projectId: string;
-  /** Names it within its project, for example by the id of an API key. */
+  /** The budget's name within its project, for example the id of an API key. */
   name: string;
-  /** The most that may be spent and held together. */
+  /** The most that may be spent and held together, in 1e-9 units. */
   cap: Amount;
-  /** What was spent before the budget had a row: read once, where it has none yet. */
+  /**
+   * Returns the amount that was spent before the budget had a row. Read once, where it has none
+   * yet.
+   */
   spentBefore(): Promise<Amount>;
-  /** What its caller is told when it leaves too little. */
+  /** Returns the error for a caller to whom the budget leaves too little. */
   refusal(use: BudgetUse): Error;
 }
 
-/** What counts toward a budget. */
+/** The amounts that count toward a budget. */
 export interface BudgetUse {
-  /** What was charged. */
+  /** The sum of all charges. */
   spent: Amount;
-  /** What running calls hold. */
+  /** The sum that running calls hold. */
   held: Amount;
 }
 
 /** The budgets that this process has met, as the store has them. */
 export interface Budgets {
-  /** Reads what is not known, or `again` all of them. Null where there is nothing to read. */
+  /**
+   * Reads the budgets that are not known, or, with `again`, all of them. Null where there is
+   * nothing to read.
+   */
   load(budgets: readonly Budget[], again: boolean): Promise<void> | null;
-  /** What counts toward a loaded budget, with what writes under way are going to change. */
+  /** The amounts that count toward a loaded budget, including the changes of writes under way. */
   use(key: Key): BudgetUse;
   /** Counts changes that are going to be written, until they have landed, or `end` is called. */
   expect(changes: readonly BudgetChange[]): void;
@@ -37,7 +43,10 @@ export interface Budgets {
    * Stops counting changes that are no longer going to be written. Harmless when they have landed.
    */
   end(changes: readonly BudgetChange[]): void;
-  /** Applies the changes of writes, in order, to what the store has. Throws when it cannot read. */
+  /**
+   * Applies the changes of writes, in order, to the stored budgets. Throws when these cannot be
+   * read.
+   */
   fold<W extends Changing>(writes: readonly W[]): Promise<FoldedBudgets<W>>;
 }
 
@@ -72,13 +81,16 @@ interface Known extends BudgetUse {
   before: Amount;
   version: string | null;
   spentBefore: Budget["spentBefore"] | null;
-  /** What writes under way add. */
+  /** The sum of the changes of writes under way. */
   expected: BudgetUse;
   /** Whether the row must be read before it is written. */
   stale: boolean;
 }
 
-/** Beyond that, budgets that nothing is written to are forgotten, and read again when needed. */
+/**
+ * How many budgets are remembered. With more, those without a write under way are forgotten, and
+ * read again when needed.
+ */
 const budgetsMax = 10_000;
 
 /**
@@ -133,7 +145,7 @@ export function createBudgets(kv: Kv): Budgets {
     if (underWay.delete(changes)) move(changes, -1n);
   }
 
-  /** What is known of all budgets that the writes change. */
+  /** The stored state of all budgets that the writes change. */
   async function currentOf(writes: readonly Changing[]): Promise<Map<string, Known>> {
     const current = new Map<string, Known>();
     for (const { write: { budgets = [] } } of writes) {
@@ -205,12 +217,18 @@ function changedUse(use: BudgetUse, { spent, held }: BudgetChange): BudgetUse {
   return { spent: toAmount(use.spent + spent), held: toAmount(use.held + held) };
 }
 
-/** Whether a budget allows a change, after which it is `use`. What lowers it is always allowed. */
+/**
+ * Whether a budget allows a change, after which it is `use`. A change that lowers it is always
+ * allowed.
+ */
 function fits({ spent, held, cap }: BudgetChange, use: BudgetUse): boolean {
   return cap === null || spent + held <= 0n || use.spent + use.held <= cap;
 }
 
-/** Throws for a budget that no correct write leaves: something in it is below zero. */
+/**
+ * Encodes a budget's row. Throws for a budget that no correct write leaves: with an amount below
+ * zero.
+ */
 function encodeBudget({ key, before }: Known, { spent, held }: BudgetUse): Uint8Array {
   if (spent < before || held < 0n) {
     throw new Error(`budget ${key.join(" ")} has spent ${spent} and holds ${held}`);

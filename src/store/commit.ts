@@ -20,21 +20,24 @@ export interface Committer {
    * gives no answer; the write has then either landed or never will.
    */
   commit(write: Write): Promise<CommitResult>;
-  /** Adds to a sum without a write of its own: it goes with the next write, or with `flush`. */
+  /**
+   * Adds to a sum without a write of its own: the addition goes with the next write, or with
+   * `flush`.
+   */
   count(addition: Increment): void;
   /**
-   * Adds rows without a write of their own, likewise: for rows that no one may wait for. They are
-   * written together. With an addition they are lost where the outcome of a write is unknown, since
-   * it must not be counted twice.
+   * Adds rows without a write of their own, for rows that no one may wait for: they go with the
+   * next write, or with `flush`, all of them together. Rows with an addition are lost where the
+   * outcome of a write is unknown, since the addition must not be counted twice.
    */
   carry(rows: readonly CarriedRow[], addition?: Increment): void;
   /** How many calls of `carry` wait to be written. */
   carried(): number;
-  /** Writes what is only counted or carried so far, if anything. Throws as `commit` does. */
+  /** Writes all that was only counted or carried so far. Throws as `commit` does. */
   flush(): Promise<void>;
   /** Resolves when nothing is pending or under way. */
   idle(): Promise<void>;
-  /** What its writes change together: see `Write.budgets`. */
+  /** The budgets that several writes of a batch may change: see `Write.budgets`. */
   readonly budgets: Pick<Budgets, "load" | "use">;
 }
 
@@ -44,7 +47,7 @@ interface CarriedRow {
   value: Uint8Array;
 }
 
-/** What one call of `carry` has added. */
+/** The rows and the addition of one call of `carry`. */
 interface Carried {
   rows: readonly CarriedRow[];
   addition: Increment | undefined;
@@ -59,23 +62,23 @@ interface CommitterOptions {
 
 /** The most counted increments that go with one write, which reserves space for that many rows. */
 const ridingMax = 5;
-/** The most that goes with one write of what is carried: calls, of one or two rows each. */
+/** The most calls of `carry` whose rows go with one write; each has one or two rows. */
 const carriedMax = 4;
 /** How often a batch is sent again whose budgets another process has changed. */
 const budgetRoundsMax = 3;
 
 /**
  * Sends one atomic write after another, with the sums that they add to. After the time `until`, by
- * the clock's `elapsed`, nothing is sent, and nobody waits for what was.
+ * the clock's `elapsed`, no more is sent, and nobody waits for the outcome of a write.
  */
 type Sender = (write: Write, until: number) => Promise<MarkedOutcome>;
 
 /**
- * The group commit. What arrives while an atomic write is under way goes into the next: an idle
- * service adds no delay, and a busy one pays one fsync for many requests. On a local file one is
- * under way at a time: two, for the same 64 callers, are smaller, cost more, and complete no more
- * requests a second. A far store gets several at once, which touch different rows. Each member gets
- * a result of its own: those whose checks failed are told so, and the others are sent again.
+ * Creates the group commit. Writes that arrive while an atomic write is under way go into the next:
+ * an idle service adds no delay, and a busy one pays one fsync for many requests. On a local file
+ * one is under way at a time: two, for the same 64 callers, are smaller, cost more, and complete no
+ * more requests a second. A far store gets several at once, which touch different rows. Each member
+ * gets a result of its own: those whose checks failed are told so, and the others are sent again.
  */
 export function createCommitter(options: CommitterOptions): Committer {
   const { kv, clock, meter } = options;
@@ -165,7 +168,10 @@ export function createCommitter(options: CommitterOptions): Committer {
     await sendSingly(members, sending);
   }
 
-  /** A store that does not answer is not called again for each write that waits. */
+  /**
+   * Rejects all members with one error: a store that does not answer is not called again for each
+   * write that waits.
+   */
   function rejectAll(members: readonly PendingWrite[], error: ApiError): void {
     for (const { reject } of members) reject(error);
     for (const { reject } of queue.splice(0)) reject(storeUnavailable(notSent));
@@ -257,7 +263,9 @@ export function createCommitter(options: CommitterOptions): Committer {
     });
   }
 
-  /** A write whose changes of budgets count for later decisions, until its outcome is known. */
+  /**
+   * A pending write whose changes of budgets count for later decisions, until its outcome is known.
+   */
   function expected(
     write: Write,
     resolve: PendingWrite["resolve"],
@@ -300,7 +308,7 @@ const notSent = "not sent: the store did not answer what was sent before";
 /** The write and its marker go on, and nobody waits for them. */
 const late = () => new UnknownOutcome(`no outcome within ${storeDeadlineMs} ms`);
 
-/** What a write threw. */
+/** The error of a write. */
 interface Failure {
   error: unknown;
 }

@@ -3,11 +3,11 @@ export interface StoreCounter {
   add(count?: number): void;
 }
 
-/** Where commits are counted. The metrics of the process are one. */
+/** Counts commits. The metrics of the process are one such meter. */
 export interface CommitMeter {
   /** Atomic writes, by their outcome. */
   commits: Readonly<Record<"landed" | "refused" | "failed", StoreCounter>>;
-  /** From an atomic write's start to its known outcome. */
+  /** The time from an atomic write's start to its known outcome, in ms. */
   commitTime: { observeMs(ms: number): void };
   /** Writes that are combined into one atomic write. */
   commitWrites: { observe(writes: number): void };

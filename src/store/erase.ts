@@ -20,9 +20,12 @@ export interface Erasure {
 export interface ErasedPage {
   /** How many records named the user, and no longer do. */
   erased: number;
-  /** Where to continue; null at the end, or when it waits at the start. */
+  /** The place to continue from; null at the end, or when the eraser waits at the start. */
   next: Json | null;
-  /** Something under way names the user: try again later, from the same place. */
+  /**
+   * Whether the eraser waits for something under way that names the user: try again later, from the
+   * same place.
+   */
   waiting?: boolean;
 }
 
@@ -31,7 +34,7 @@ export interface ErasedPage {
  * runs twice, or in two processes at once, has the same result.
  */
 export interface Eraser {
-  /** What is erased, in the plural. */
+  /** The kind of records that are erased, in the plural. */
   name: string;
   /** Returns why the user cannot be erased now, as a 400; null when nothing prevents it. */
   refusal?(erasure: Erasure): Promise<ApiError | null>;
@@ -44,7 +47,7 @@ interface RowEraser {
   kv: Kv;
   committer: Committer;
   prefix(erasure: Erasure): Key;
-  /** Returns what replaces a row; null for a row that does not name the user. */
+  /** Returns the rows that replace a row; null for a row that does not name the user. */
   rewrite(row: Row, erasure: Erasure): Pick<Write, "sets" | "deletes"> | null;
 }
 

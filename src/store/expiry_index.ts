@@ -29,7 +29,7 @@ export function createExpiryIndexing(
   kinds: readonly ExpiringKind[],
 ): (isLate: () => boolean) => Promise<void> {
   let isComplete = false;
-  /** What is left of the running pass: the current kind, and where in it. */
+  /** The kinds that the running pass has not looked at yet, and its place in the first of them. */
   let left: ExpiringKind[] | null = null;
   let after: Key | null = null;
 

@@ -7,10 +7,10 @@ import { emptyWrite, type Key, type Kv, type Row } from "./kv.ts";
 import { removalParts, type Remover, type Round } from "./removal.ts";
 import { readOrNull } from "./scan.ts";
 
-/** What is to be removed, where nothing has changed since it was read. */
+/** Rows to remove, if they have not changed since they were read. */
 interface Ended {
   kind: KeptKind;
-  /** The row that ends, or only its end where that is out of date. */
+  /** The row that ends, or only the row that says so, where that is out of date. */
   checked: Row;
   deletes: Key[];
 }
@@ -31,7 +31,10 @@ export function createExpiryRemover(
   );
   // Half of what a write can check: writes of requests find a place beside it.
   const rowsPerPage = Math.min(pageMax, Math.floor(kv.limits.checks / 2));
-  /** Where the last round stopped, by part: what no version knows must not be read each time. */
+  /**
+   * Where the last round stopped, by part: rows of a kind that this version does not know must not
+   * be read each time.
+   */
   const places = new Map<number, Key>();
   /** The part that has the first turn in a round. */
   let first = 0;
@@ -61,7 +64,7 @@ export function createExpiryRemover(
     }
   }
 
-  /** Late: the next round goes on from here. */
+  /** Stops because the round is late: the next one goes on from here. */
   async function stopAt(part: number, after: Key | null, round: Round): Promise<void> {
     if (after) places.set(part, after);
     const prefix = expiryPrefix(part);
@@ -91,7 +94,7 @@ export function createExpiryRemover(
       : [{ kind: kind.name, checked: end, deletes: [end.key] }];
   }
 
-  /** All in one write; where one of them has changed, each in its own. */
+  /** Removes rows in one write. Where one of them has changed, each gets a write of its own. */
   async function removeAll(ended: readonly Ended[], round: Round): Promise<void> {
     if (ended.length === 0) return;
     const checks = ended.map(({ checked: { key, version } }) => ({ key, version }));

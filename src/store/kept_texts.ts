@@ -68,7 +68,10 @@ export function keptHead<Head>(value: Uint8Array): Head {
   return JSON.parse(decodeUtf8(value.subarray(0, endOfHead(value))) ?? "");
 }
 
-/** The first of the two: JSON has neither, since it escapes them in texts. */
+/**
+ * Returns the end of a row's head: the position of the first of the two separators. JSON has
+ * neither, since it escapes them in texts.
+ */
 function endOfHead(value: Uint8Array): number {
   const found = [lineFeed, sealedMark].map((mark) => value.indexOf(mark)).filter((at) => at >= 0);
   return Math.min(value.length, ...found);
@@ -89,7 +92,7 @@ function open(key: Uint8Array, place: Key, sealed: Uint8Array): string | null {
   }
 }
 
-/** A key of its own for texts: those of secrets encrypt far less. */
+/** Derives a key that encrypts only texts: the keys of secrets encrypt far less. */
 function deriveKey(key: Secret): Uint8Array {
   const raw = Uint8Array.fromBase64(key.reveal());
   return new Uint8Array(hkdfSync("sha256", raw, new Uint8Array(), "farebox kept texts", 32));

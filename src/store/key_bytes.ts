@@ -53,7 +53,7 @@ function encodeText(text: string): string {
   return bytes;
 }
 
-/** Where a text ends: at the first 0x00 that is not part of an escape. */
+/** Returns where a text ends: at the first 0x00 that is not part of an escape. */
 function endOfText(bytes: Uint8Array, from: number): number {
   let at = bytes.indexOf(0, from);
   while (at !== -1 && bytes[at + 1] === 0xff) at = bytes.indexOf(0, at + 2);

@@ -92,14 +92,14 @@ export const holdingKey = (owner: string, name: string, connectionId: string | n
 export const holdingPrefix: Key = ["holding"];
 
 /**
- * What was used, paid and refused in a project in one hour, as one process added it up: a further
- * part names the row. Written with what it counts. Kept forever; a summary adds up the rows of an
- * hour.
+ * The sums of a project in one hour, as one process added them up: use, payments and refusals. A
+ * further part names the row. Written with what is counted. Kept forever; a summary adds up the
+ * rows of an hour.
  */
 export const sumKey = (projectId: string, hourMs: number): Key => ["sum", projectId, hourMs];
 /**
- * What was spent of a budget, and what running calls hold of it. `name` is the id of an API key.
- * Written with each hold and entry that counts toward it. Kept forever.
+ * The spent and the held amount of a budget. `name` is the id of an API key. Written with each hold
+ * and entry that counts toward the budget. Kept forever.
  */
 export const budgetKey = (projectId: string, name: string): Key => ["budget", projectId, name];
 /** All budgets, by project. */
@@ -146,7 +146,7 @@ export const forgetJobsPrefix: Key = ["forget_job"];
 export const movedKey = (owner: string): Key => ["moved", owner];
 
 /**
- * What the last verification of an account without a fault has seen: its last entry and sums.
+ * The state of an account at its last verification without a fault: its last entry and sums.
  * Written by the verification, and by archiving, which ends it; removed when the account moves to
  * another name.
  */
@@ -235,7 +235,10 @@ export const allPendingPaymentsPrefix: Key = ["pending_payment"];
  * or, once it has expired, by the sweep.
  */
 export const consoleSessionKey = (hash: string): Key => ["console_session", hash];
-/** When a session expires, in ms -> what the sweep removes. Written and removed with it. */
+/**
+ * When a session expires, in ms -> the rows that the sweep removes. Written and removed with the
+ * session.
+ */
 export const consoleSessionEndKey = (endsAt: number, hash: string): Key => [
   "console_session_end",
   endsAt,
@@ -244,19 +247,19 @@ export const consoleSessionEndKey = (endsAt: number, hash: string): Key => [
 /** All expiry times of sessions, in order of time. */
 export const consoleSessionEndsPrefix: Key = ["console_session_end"];
 /**
- * Marks a session's form as sent, so that what it creates is created once; with the created secret,
+ * Marks a session's form as sent, so that it creates a thing only once; with the created secret,
  * encrypted by the session's cookie. Swept with the session.
  */
 export const consoleFormKey = (hash: string, id: string): Key => ["console_form", hash, id];
 /** All forms sent in one session. */
 export const consoleFormsPrefix = (hash: string): Key => ["console_form", hash];
 
-/** That a batch landed, or may not land any more. Removed by the next batch, or by the sweep. */
+/** A batch that landed, or may not land any more. Removed by the next batch, or by the sweep. */
 export const commitMarkerKey = (batchId: string): Key => ["commit", batchId];
 /** All commit markers. */
 export const commitMarkersPrefix: Key = ["commit"];
 
-/** What `GET /readyz` writes and reads back. One row, overwritten. */
+/** The row that `GET /readyz` writes and reads back. One row, overwritten. */
 export const readinessKey: Key = ["readiness"];
 
 /**
@@ -283,7 +286,9 @@ export const targetHealthPrefix: Key = ["target_health"];
  * until the next refresh.
  */
 export const catalogueHeadKey: Key = ["catalogue"];
-/** A part of those prices, as a part of JSON text. Written and deleted with the head. */
+/**
+ * A part of the refreshed list prices, as a part of JSON text. Written and deleted with the head.
+ */
 export const cataloguePartKey = (refreshId: string, part: number): Key => [
   "catalogue",
   refreshId,
@@ -291,14 +296,14 @@ export const cataloguePartKey = (refreshId: string, part: number): Key => [
 ];
 
 /**
- * What one process tells the others of the same store. Written by it every second or two, and
- * removed when it ends, or by another process a minute after its death.
+ * The row by which one process informs the others of the same store. Written by it every second or
+ * two, and removed when it ends, or by another process a minute after its death.
  */
 export const processKey = (processId: string): Key => ["process", processId];
 /** All processes that are alive. */
 export const processesPrefix: Key = ["process"];
 
-/** Which process does some work for all, and until when. Written and removed by that process. */
+/** The process that does some work for all, and until when. Written and removed by that process. */
 export const leaseKey = (name: string): Key => ["lease", name];
 /** All leases. */
 export const leasesPrefix: Key = ["lease"];
@@ -312,8 +317,8 @@ export const rowTurnKey = (row: Key): Key => ["row_turn", keyHash(row)];
 /** All turns. */
 export const rowTurnsPrefix: Key = ["row_turn"];
 /**
- * That a process waits for its turn to write a row. Written by it; removed with the write that puts
- * it into the turn's queue, or by the sweep.
+ * A process that waits for its turn to write a row. Written by that process; removed with the write
+ * that puts it into the turn's queue, or by the sweep.
  */
 export const rowWaiterKey = (row: Key, processId: string): Key => [
   ...rowWaitersPrefix(row),
@@ -345,5 +350,5 @@ export const expiryIndexedKey: Key = ["expiry_indexed"];
  */
 export const sealedWithKey: Key = ["sealed_with"];
 
-/** How far a copy from another store has come. Removed when it is complete. */
+/** The progress of a copy from another store. Removed when the copy is complete. */
 export const copyKey: Key = ["copy"];

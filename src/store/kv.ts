@@ -31,12 +31,12 @@ export interface Increment {
 /** How a write changes a budget: see `budgets.ts`. */
 export interface BudgetChange {
   key: Key;
-  /** What is added to what was spent, and to what is held: below zero where a hold ends. */
+  /** The changes of the spent and the held amount: below zero where a hold ends. */
   spent: Amount;
   held: Amount;
   /**
-   * The write is refused where it adds something, and more than this would be spent and held after
-   * it. Null: what it adds was promised before.
+   * The most that may be spent and held after the write, which is refused beyond it unless it adds
+   * nothing. Null where the added amount was promised before.
    */
   cap: Amount | null;
 }
@@ -48,9 +48,12 @@ export interface Write {
   checks: { key: Key; version: string | null }[];
   sets: { key: Key; value: Uint8Array }[];
   deletes: Key[];
-  /** Applied if, and only if, the rest is written. */
+  /** Sums to add to, if and only if the rest is written. */
   additions?: Increment[];
-  /** Written if, and only if, the rest is; refused, as by a failed check, beyond a cap. */
+  /**
+   * Changes of budgets, written if and only if the rest is. Beyond a cap the write is refused, as
+   * by a failed check.
+   */
   budgets?: readonly BudgetChange[];
 }
 
@@ -59,7 +62,7 @@ export function emptyWrite(): Write {
   return { checks: [], sets: [], deletes: [] };
 }
 
-/** What a store allows and what is worth asking of it. */
+/** The limits of a store: how much it allows, and how much is worth asking of it at once. */
 export interface KvLimits {
   /** The most checks in one atomic write. */
   checks: number;
@@ -91,8 +94,8 @@ export interface Kv {
 }
 
 /**
- * Waits for `work` for a limited time, then throws what `late` returns; the work itself may still
- * complete.
+ * Waits for `work` for a limited time, then throws the error that `late` returns; the work itself
+ * may still complete.
  */
 export type Bound = <T>(work: Promise<T>, deadlineMs: number, late: () => Error) => Promise<T>;
 

@@ -2,7 +2,7 @@ import { firstIdAt, type IdKind } from "../base/ids.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Key, Kv, Row } from "./kv.ts";
 
-/** Which records to list. */
+/** Selects the records to list. */
 export interface ListingQuery {
   /** The position of the last known record; null for the first page. */
   after: string | null;
@@ -26,7 +26,7 @@ export const rowsPerPage = 200;
 // An entry's id may be much older than the entry: a response runs for up to an hour, and one that
 // died with the machine is charged when the machine is back.
 const earlierMs = 7 * 24 * 60 * 60 * 1000;
-/** A clock may have been set back. */
+/** How much later than now an id may be, in ms: a clock may have been set back. */
 const laterMs = 60 * 60 * 1000;
 
 /** Lists the rows under a prefix whose keys end in an id, in order of time. */
@@ -60,5 +60,5 @@ export async function listByTime(
   return { records, next: last && rows.length === rowsPerPage ? String(last.key.at(-1)) : null };
 }
 
-/** Sorts after every id. */
+/** A text that sorts after every id. */
 const pastAll = "~";

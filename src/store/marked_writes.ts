@@ -53,8 +53,8 @@ export function createMarkedWrites(
   }
 
   /**
-   * After an error: writes the marker itself. If that succeeds, the write's own check on it can
-   * never pass again, and `cause` is thrown; if not, the write has landed.
+   * Decides after an error: writes the marker itself. If that succeeds, the write's own check on it
+   * can never pass again, and `cause` is thrown; if not, the write has landed.
    */
   async function settleUnknown(id: string, cause: unknown): Promise<string | null> {
     const marker = commitMarkerKey(id);

@@ -8,9 +8,9 @@ interface PacerOptions {
   start(): Promise<void> | null;
 }
 
-/** Decides when work for a store begins, so that what arrives meanwhile goes together. */
+/** Decides when work for a store begins, so that requests which arrive meanwhile go together. */
 interface Pacer {
-  /** Something waits: starts work now, later, or when some ends. */
+  /** Reports that something waits: work starts now, later, or when some ends. */
   wake(): void;
   /** Resolves when nothing is under way and nothing waits to start. */
   idle(): Promise<void>;

@@ -19,21 +19,27 @@ interface ProjectRow {
   value: Uint8Array;
 }
 
-/** What one page has removed. */
+/** The rows that one page has removed. */
 interface RemovedPage {
-  /** How many rows. */
+  /** How many rows were removed. */
   count: number;
   isMore: boolean;
-  /** When the last of them ended, in milliseconds since 1970: what is left ended no earlier. */
+  /**
+   * When the last removed row ended, in milliseconds since 1970: rows that are left ended no
+   * earlier.
+   */
   endedAt: number;
 }
 
-/** Something that waits for its turn. */
+/** A piece of work that waits for its turn. */
 interface Task {
   name: string;
   kind: KeptKind | null;
   projectKey: Key | null;
-  /** When the last row that it removed had ended, in ms since 1970; null where it has none yet. */
+  /**
+   * When the last row that this task removed had ended, in ms since 1970; null where it has removed
+   * none.
+   */
   endedAt: number | null;
   /** Does one page; returns whether there is more. */
   run(round: Round): Promise<boolean>;
@@ -44,17 +50,17 @@ const projectsPerRead = 20;
 const pauseRatio = 9;
 
 /**
- * Removes what has ended from project after project. What has more than a page waits for its next
- * turn behind the others, so that neither a busy project waits for many quiet ones, nor these for
- * it.
+ * Removes rows that have ended from project after project. A project with more than a page of them
+ * waits for its next turn behind the others, so that neither a busy project waits for many quiet
+ * ones, nor these for it.
  */
 export function createProjectRemover(
   { kv, clock }: { kv: Kv; clock: Pick<Clock, "elapsed"> },
   kinds: readonly ProjectRows[],
 ): Remover {
-  /** What a late round leaves is done by the next one. */
+  /** The tasks that wait for a turn. Those that a late round leaves are done by the next one. */
   const queue: Task[] = [];
-  /** The names of what waits or runs. */
+  /** The names of the tasks that wait or run. */
   const known = new Set<string>();
   let workers = 0;
   let lookedAt = -Infinity;

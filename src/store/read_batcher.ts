@@ -2,7 +2,10 @@ import type { Clock } from "../base/clock.ts";
 import type { Key, Kv, Row } from "./kv.ts";
 import { createPacer } from "./pacer.ts";
 
-/** A read that failed after this time was not refused: the store does not answer. */
+/**
+ * How long a failing read must take, in ms, to show that the store does not answer. One that fails
+ * sooner was refused.
+ */
 const hungMs = 1_000;
 
 interface PendingRead {

@@ -4,28 +4,35 @@ import type { Deps } from "../deps.ts";
 
 /** Removes rows that have ended, of one kind or of several. */
 export interface Remover {
-  /** Begins to remove what has ended, the oldest first, until none is left or the round is late. */
+  /**
+   * Begins to remove rows that have ended, the oldest first, until none is left or the round is
+   * late.
+   */
   begin(round: Round): void;
 }
 
 /** One stretch of time in which all removers of a process work side by side. */
 export interface Round {
-  /** What has ended by now is removed. In milliseconds since 1970. */
+  /** Rows that have ended by this time are removed. In milliseconds since 1970. */
   readonly now: number;
-  /** Whether a part, of `removalParts`, is this process's: others take the others. */
+  /**
+   * Whether a part, of `removalParts`, is for this process to remove. Other processes take the
+   * other parts.
+   */
   owns(part: number): boolean;
-  /** Begins work that the round waits for. An error of it does not stop the rest. */
+  /** Begins work that the round waits for. An error of the work does not stop the rest. */
   add(work: () => Promise<void>): void;
   /**
    * Does one page of work when its turn comes: all removers get turns alike, and few at a time, so
-   * that requests do not wait for long. Null, and nothing is done, where it is late by then.
+   * that requests do not wait for long. Returns null without doing it where the round is late by
+   * then.
    */
   turn<T>(work: () => Promise<T>): Promise<T | null>;
   /** Counts removed rows. */
   removed(kind: KeptKind, count: number): void;
-  /** Tells that rows are left, and when the oldest of them ended, in milliseconds since 1970. */
+  /** Reports that rows are left, and when the oldest of them ended, in milliseconds since 1970. */
   left(kind: KeptKind, endedAt: number): void;
-  /** Tells that not everything was looked at: another round follows soon, as after `left`. */
+  /** Reports that not all rows were looked at: another round follows soon, as after `left`. */
   unfinished(): void;
 }
 
@@ -39,7 +46,7 @@ export function partOf(text: string): number {
   return hash % removalParts;
 }
 
-/** The removal of everything that is kept for a time. */
+/** The removal of all rows that are kept for a time. */
 export interface Removal {
   /**
    * Works for one round. Where more is left, further rounds follow by themselves, until nothing is.
@@ -51,7 +58,7 @@ export interface Removal {
   stop(): void;
 }
 
-/** How long a round lasts at most, and how soon the next one follows. */
+/** How long a round lasts at most, and the pause before the next one, in ms. */
 const roundMs = 3_000;
 const pauseMs = 250;
 /**
@@ -60,13 +67,13 @@ const pauseMs = 250;
  */
 const busyRoundMs = 50;
 const busyPauseMs = 100;
-/** From when on rows that wait for their removal are reported, and how often. */
+/** How late rows must be for their removal to be reported, and how often that is done, in ms. */
 const lateAfterMs = 10 * 60 * 1000;
 const logEveryMs = 60 * 60 * 1000;
 
 interface RemovalOptions {
   removers: readonly Remover[];
-  /** Whether a part is this process's. */
+  /** Whether a part is for this process to remove. */
   owns(part: number): boolean;
   /** Whether calls are under way, which come first. */
   isBusy(): boolean;
@@ -151,7 +158,7 @@ export function createRemoval(
   };
 }
 
-/** Runs work in the order in which it is asked for, so much of it at once. */
+/** Runs work in the order in which it is asked for, at most `atOnce` pieces at a time. */
 function createTurns(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let free = atOnce;

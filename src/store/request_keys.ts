@@ -10,7 +10,7 @@ export const linkKey = (code: string): Key => ["link", code];
 /** All codes of links. */
 export const linksPrefix: Key = ["link"];
 
-/** The current code of a user's top-up link. Written with it, and swept as it is. */
+/** The current code of a user's top-up link. Written and swept with the link. */
 export const userLinkKey = (projectId: string, user: string): Key => [
   ...userLinkPrefix(projectId, user),
   "topup",

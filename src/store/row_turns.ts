@@ -16,36 +16,37 @@ interface RowTurns {
    */
   wait(row: Key): Promise<Row | null>;
   /**
-   * What to write together with the row. `left`: how many operations wait here for the next write.
-   * Looks beside it for other processes that wait, where the row is written again and again.
+   * Returns the rows to write together with the row. `left` is how many operations wait here for
+   * the next write. Where the row is written again and again, also looks for other processes that
+   * wait.
    */
   step(row: Key, left: number): TurnStep;
-  /** The row was written with this step, and that took so long. */
+  /** Reports that the row was written with this step, and how long that took, in ms. */
   written(row: Key, ms: number, step: TurnStep): void;
-  /** A write of the row was refused: another process has written it. */
+  /** Reports that a write of the row was refused: another process has written it. */
   refused(row: Key): void;
-  /** Nothing is left to write here: the turn of this process ends. */
+  /** Reports that nothing is left to write here: the turn of this process ends. */
   rest(row: Key): void;
   /** Whether this process has to wait for its turn. */
   mustWait(row: Key): boolean;
 }
 
-/** What is written with a row that processes contend for. */
+/** The changes to write with a row for which processes contend. */
 interface TurnStep extends Pick<Write, "sets" | "deletes"> {
-  /** The turn of this process ends with the write. */
+  /** Whether the turn of this process ends with the write. */
   ends: boolean;
 }
 
 /** A row that this process writes often, or that others write too. */
 interface Contention {
-  /** Other processes have been met. */
+  /** Whether other processes were found to write the row. */
   isMet: boolean;
   metAt: number;
-  /** Refused writes since the last that landed. */
+  /** How many writes were refused since the last that landed. */
   refusals: number;
-  /** This process may write. */
+  /** Whether this process may write the row. */
   isOurs: boolean;
-  /** When its turn began, and how often it has written since. */
+  /** When this process's turn began, and how often it has written since. */
   since: number;
   writes: number;
   /** The wait for the next turn, from the end of the last one on where more is expected. */
@@ -58,27 +59,30 @@ interface Contention {
 }
 
 const refusalsMin = 2;
-/** Nobody was met for so long: processes contend no more. */
+/** How long no other process must have written a row, in ms, for processes to contend no more. */
 const forgottenAfterMs = 1_000;
 const rowsMax = 1_000;
-/** When a writer looks for others where it has met none, and how often where it has met some. */
+/**
+ * After how many writes a process looks for others where it has found none, and how often where it
+ * has found some.
+ */
 const lookAfterWrites = 8;
 const lookEveryMs = 250;
 const lookAgainMs = 15;
 const newcomersMax = 100;
-/** A turn lasts for so many writes, within these bounds. */
+/** How many writes a turn lasts, and the bounds of its length, in ms. */
 const turnWrites = 5;
 const turnMinMs = 20;
 const turnMaxMs = 120;
-/** So many operations are worth another write in the same turn. */
+/** How many waiting operations are worth another write in the same turn. */
 const worthWrite = 64;
 
-/** How long a turn that has nothing to write waits for it. */
+/** How long a turn that has nothing to write waits for operations. */
 const lingerMs = 3;
 
 const nothing: TurnStep = { sets: [], deletes: [], ends: false };
 
-/** In a store of this process alone nobody is met. */
+/** The turns in a store that is not shared: no other process writes its rows. */
 const noTurns: RowTurns = {
   wait: () => Promise.resolve(null),
   step: () => nothing,
@@ -135,7 +139,10 @@ export function createRowTurns(deps: Pick<Deps, "kv" | "clock" | "id">): RowTurn
     return lastsMs >= turnMs || (lastsMs >= turnMinMs && left < worthWrite);
   }
 
-  /** The turn of who waits longest. With more to come, this process waits as the last. */
+  /**
+   * Hands the turn to the process that waits longest. With more to come, this process waits as the
+   * last.
+   */
   function handOver(row: Key, seen: Contention, isMore: boolean): TurnStep {
     const { queue, newcomers } = seen;
     const [holder, ...others] = [...queue, ...newcomers.filter((id) => !queue.includes(id))];

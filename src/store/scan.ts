@@ -9,12 +9,12 @@ export type ScanCounts = Record<string, number>;
 /** The result of one page of a scan. */
 interface ScanPage {
   checked: ScanCounts;
-  /** Sentences that name the record and what is wrong with it. */
+  /** Sentences that name a record and its fault. */
   faults: string[];
-  /** Where to continue; null at the end. */
+  /** The place to continue from; null at the end. */
   next: Json | null;
   /**
-   * Of a scan in parts, by owner: how many more entries are stored than accounts lead to, as far
+   * For a scan in parts: by owner, how many more entries are stored than accounts lead to, as far
    * as this part has seen. Each owner's sum over all parts must be zero.
    */
   tallies?: Record<string, number>;
@@ -111,7 +111,7 @@ export function createRounds(kv: Kv, prefix: Key, limit: number): Rounds {
 /** The rest of a key after a prefix: the position of a scan of the rows under it. */
 const keyPlace = z.array(z.union([z.string(), z.number()])).min(1).max(4)
   .refine((parts) => parts.join("").length <= keyCharsMax);
-/** No key is longer; a longer one could not be read. */
+/** The most characters of a scan's position: no key in the store has more. */
 const keyCharsMax = 600;
 
 /** Parses a place. Throws 400 for one that does not match the schema. */

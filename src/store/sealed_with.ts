@@ -6,17 +6,20 @@ import { attemptsToWrite } from "./backoff.ts";
 import { projectsPrefix, sealedWithKey } from "./keys.ts";
 import { emptyWrite } from "./kv.ts";
 
-/** With which keys stored secrets may be encrypted. */
+/** The keys with which stored secrets may be encrypted. */
 interface SealedWith {
   /** Fingerprints of keys. */
   keys: string[];
-  /** A walk that encrypts all with one key: the other keys at its start, and where it goes on. */
+  /**
+   * A walk that encrypts all secrets with one key: the other keys at its start, and where it goes
+   * on; null while there is none.
+   */
   walk: { key: string; others: string[]; next: string } | null;
 }
 
 /** One page of a walk over all secrets. */
 interface WalkedPage {
-  /** Where the page began; undefined at the start. */
+  /** The cursor of the page; undefined at the start. */
   cursor: string | undefined;
   nextCursor: string | null;
   /** Whether all secrets of the page are encrypted with the first key now. */
@@ -32,7 +35,7 @@ export interface SealingMark {
   note(): Promise<void>;
   /** Records a page of a walk. A walk that was cut counts for nothing, and starts again. */
   walked(page: WalkedPage): Promise<void>;
-  /** Returns what an operator has to do, as a sentence; null where nothing. */
+  /** Returns a sentence about the step that an operator has to take; null where there is none. */
   warning(): Promise<string | null>;
 }
 
@@ -111,7 +114,7 @@ export function markWithMore(
   return toBytes({ keys: [...new Set([...keys, ...added])], walk: null });
 }
 
-/** In place of a fingerprint, where secrets were stored before there was a mark. */
+/** Stands in place of a fingerprint where secrets were stored before there was a mark. */
 const unknownKey = "unknown";
 
 const unknownText =
@@ -125,7 +128,7 @@ const mixedText =
   "SECRETS_KEY: not all secrets are encrypted with its first key yet. Run 'farebox " +
   "secrets reseal' to its end before you remove another key";
 
-/** A name for a key, from which nobody derives it (RFC 5869). */
+/** A name for a key, from which nobody can derive the key (RFC 5869). */
 function fingerprintOf(key: Secret): string {
   const raw = Uint8Array.fromBase64(key.reveal());
   const derived = new Uint8Array(hkdfSync("sha256", raw, "", "farebox key fingerprint", 8));

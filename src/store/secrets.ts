@@ -14,11 +14,14 @@ interface Signer {
 
 /** Encrypts secrets for the store, and derives the keys that sign links. */
 export interface Secrets {
-  /** Encrypts for one row: moved to another key, it does not decrypt. Throws 400 without a key. */
+  /**
+   * Encrypts a secret for one row: moved to another key, it does not decrypt. Throws 400 without a
+   * key.
+   */
   seal(secret: string, place: Key): Promise<Sealed>;
   /** Decrypts a secret. Throws 503 `secret_unreadable` when no key fits, or the row is another. */
   open(sealed: Sealed, place: Key): Promise<string>;
-  /** Encrypts again with the first key; null when it already is. Throws as `open`. */
+  /** Encrypts a secret again with the first key; null when it already is. Throws as `open`. */
   reseal(sealed: Sealed, place: Key): Promise<Sealed | null>;
   /**
    * Returns an HMAC-SHA-256 signer for one purpose, with a key derived by HKDF-SHA-256 (RFC 5869).
@@ -112,7 +115,10 @@ export async function createSecrets(
   };
 }
 
-/** The caller can do nothing about it, and the operator can: it is no fault of this program. */
+/**
+ * 503: no key decrypts a secret. The caller can do nothing about it, and the operator can: it is no
+ * fault of this program.
+ */
 function unreadable(place: Key, cause: unknown): ApiError {
   return new ApiError(503, {
     message: `No key of this server's SECRETS_KEY decrypts a secret of '${place.at(-1)}'. ` +

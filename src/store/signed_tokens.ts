@@ -4,7 +4,7 @@ import type { Secrets } from "./secrets.ts";
 /** A text that no one else can create: a JSON value and its HMAC-SHA-256, in base64url. */
 export interface SignedTokens {
   make(value: unknown): Promise<string>;
-  /** Returns the value; null when the token is forged or damaged. */
+  /** Returns a token's value; null when the token is forged or damaged. */
   read(token: string): Promise<unknown>;
 }
 

@@ -7,7 +7,7 @@ import { pagesUnder } from "./scan.ts";
 
 interface StaleRows {
   prefix: Key;
-  /** A row that has not changed for so long is removed. */
+  /** How long a row must not have changed to be removed, in ms. */
   unchangedMs: number;
   onRemoved?: (count: number) => void;
 }
@@ -19,9 +19,9 @@ interface SweepDeps {
 }
 
 const rowsPerRead = 200;
-/** Far longer than any write can be under way: no marker is needed any more. */
+/** After how long a commit marker is removed, in ms: far longer than any write can be under way. */
 const markerLifetimeMs = 10 * 60 * 1000;
-/** Far longer than any turn or wait: nobody contends for the row any more. */
+/** After how long a turn is removed, in ms: far longer than any turn or wait. */
 const turnLifetimeMs = 60 * 1000;
 
 /**
@@ -46,7 +46,9 @@ export function createTurnSweep(deps: SweepDeps): () => Promise<void> {
   };
 }
 
-/** A row's age is how long this process has seen it unchanged, by a clock that no one sets. */
+/**
+ * Removes rows that this process has seen unchanged for long enough, by a clock that no one sets.
+ */
 function sweepStale(
   { kv, clock }: SweepDeps,
   { prefix, unchangedMs, onRemoved }: StaleRows,
