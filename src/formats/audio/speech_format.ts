@@ -9,7 +9,10 @@ import { readSpeechRequest } from "./speech_request.ts";
 
 /** OpenAI's models make so many tokens of a minute of sound, by their price of a minute. */
 const tokensPerSecond = 1_250 / 60;
-/** Where the length of the sound is not known: slow English has fewer. */
+/**
+ * Tokens of speech for a character of text, where the length of the sound is not known: slow
+ * English has fewer.
+ */
 const tokensPerCharacter = 2;
 
 /**
@@ -42,7 +45,9 @@ export const speechFormat: PassedFormat = {
   createScanner: () => new OpenAiScanner(),
 };
 
-/** By the length of the sound, where its bytes tell it; else by the text. */
+/**
+ * Counts the output tokens by the length of the sound, where its bytes tell it; else by the text.
+ */
 function countOutput({ body, units }: ModelRequest, { start, bytes }: PassedBody): number {
   const format = typeof body.response_format === "string" ? body.response_format : "";
   const rate = body.stream_format === "sse" ? null : bytesPerSecond(start, format);

@@ -3,8 +3,8 @@ import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { isSet } from "../openai/fields.ts";
 
 /**
- * What a bridge does with a field: `carried` has an equivalent in the other format, `dropped` has
- * no effect on the response there, and a function tells whether a value has none.
+ * How a bridge treats a field: `carried` has an equivalent in the other format, `dropped` has no
+ * effect on the response there, and a function tells whether a value has no effect.
  */
 type FieldRule = "carried" | "dropped" | ((value: Json) => boolean);
 

@@ -22,8 +22,8 @@ export function thinkingBudget(body: JsonObject): number | null {
 }
 
 /**
- * Where fields about reasoning may be: in the body, in `extra_body`, which some servers merge into
- * it, and in what the prompt's template reads.
+ * The objects that may have fields about reasoning: the body, `extra_body`, which some servers
+ * merge into it, and the parameters of the prompt's template.
  */
 function placesOf(body: JsonObject): JsonObject[] {
   const { extra_body: extra } = body;

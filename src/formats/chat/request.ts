@@ -87,7 +87,7 @@ function isContent(value: unknown): value is Content {
 export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
 
 const fieldNames = Object.keys(chatSchema.shape);
-/** What `allowedFields` calls the id of an earlier response's sound. */
+/** The name in `allowedFields` for the id of an earlier response's sound. */
 const soundField = "audio.id";
 
 /**

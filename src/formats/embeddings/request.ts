@@ -59,7 +59,7 @@ export function inputsOf({ input }: JsonObject): (string | Json[])[] {
   return inputsIn(input);
 }
 
-/** Whether it is one of the four forms, and nothing of it is empty. */
+/** Whether a value is one of the four forms of input, and nothing of it is empty. */
 function isInput(value: unknown): boolean {
   if (typeof value === "string") return value !== "";
   if (!Array.isArray(value) || value.length === 0) return false;

@@ -4,7 +4,7 @@ import { OpenAiScanner } from "../openai/response_scanner.ts";
 
 /** Longer than any name that is searched for, with its value. */
 const overlapChars = 64;
-/** What begins an image, ends one in a stream, or names a size or a quality. */
+/** Matches the texts that begin an image, end one in a stream, or name a size or a quality. */
 const marks =
   /"(b64_json|url)"\s*:\s*"|"type"\s*:\s*"image_\w{1,16}\.(completed)"|"(size|quality)"\s*:\s*"([\w-]{1,24})"/g;
 

@@ -9,7 +9,7 @@ const highest = 4_160;
 const squarePixels = 1_024 * 1_024;
 /** The largest image that a model makes where it chooses the size. */
 const autoPixels = 1_024 * 1_536;
-/** Of each partial image of a stream. */
+/** Tokens of each partial image of a stream. */
 const partialTokens = 100;
 
 /** A bound on the output tokens of images, by what OpenAI's image models make of them. */

@@ -11,8 +11,9 @@ export function responseBlocks(content: Json | undefined): JsonObject[] | null {
 }
 
 /**
- * What the model wrote in a block: text, thinking, the name and the input of a tool. Results of
- * tools are not its output; signatures and encrypted thinking say nothing about tokens.
+ * Yields the texts that the model wrote in a block: text, thinking, the name and the input of a
+ * tool. Results of tools are not the model's output; signatures and encrypted thinking say nothing
+ * about tokens.
  */
 export function* blockTexts(block: JsonObject): Generator<string> {
   const { type, text, thinking, name, input, content } = block;
@@ -27,7 +28,7 @@ export function* blockTexts(block: JsonObject): Generator<string> {
 /** Members of a delta that the model did not write. */
 const silent = new Set(["type", "signature", "citation", "encrypted_content"]);
 
-/** What the model wrote in a delta of a block. */
+/** Yields the texts that the model wrote in a delta of a block. */
 export function* deltaTexts(delta: JsonObject): Generator<string> {
   for (const name in delta) {
     const value = delta[name];

@@ -6,7 +6,7 @@ interface PlacedBlock {
   block: JsonObject;
   /** Name of the field that holds it, for errors. */
   param: string;
-  /** Whether it is within an image or a document, whose size covers it. */
+  /** Whether the content is within an image or a document, whose size covers it. */
   isWithinMedia: boolean;
 }
 

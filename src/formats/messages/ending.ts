@@ -1,6 +1,6 @@
 import { type BalanceNotice, noticeFor, type NoticeText } from "../../inference/notice.ts";
 
-/** What kind of end a stop reason is, in the words of `noticeFor`. Others end without a notice. */
+/** The kind of end of a stop reason, in the words of `noticeFor`. Others end without a notice. */
 const kindOfEnd: Readonly<Record<string, string>> = {
   end_turn: "stop",
   stop_sequence: "stop",

@@ -10,7 +10,7 @@ import { blockEvents, blockTexts, isToolUse, responseBlocks } from "./blocks.ts"
 import { noticeAfter, reasonWithNotice } from "./ending.ts";
 import { billedUsage, messageServedBy, usageOf, withToolCalls } from "./usage.ts";
 
-/** What a response is read with. */
+/** The request, the ids and the key with which a response is read. */
 export interface ReadingOptions {
   request: ModelRequest;
   head: ResponseHead;
@@ -70,7 +70,7 @@ function normalizeMessage(
   };
 }
 
-/** What identifies a message: its own words, or ours where it has none. */
+/** The id and the model of a message: its own, or ours where it has none. */
 export function identity({ id, model }: JsonObject, head: ResponseHead): JsonObject {
   return {
     id: isName(id) ? id : head.id,

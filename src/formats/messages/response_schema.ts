@@ -4,7 +4,7 @@ import { paywallSchema } from "../openai/response_schema.ts";
 
 const count = z.int().min(0);
 
-/** What a message used, and what it cost. Its classes of input are disjoint. */
+/** The usage of a message, and its cost. Its classes of input are disjoint. */
 const messageUsageSchema = z.looseObject({
   input_tokens: count.meta({ description: "Neither read from the cache nor written to it." }),
   cache_creation_input_tokens: count.nullish(),

@@ -256,7 +256,7 @@ export class MessageStreamTransform implements StreamTransform {
     this.#options.meter.addToolCalls({ [name]: calls });
   }
 
-  /** What has to be sent before anything else of the message. */
+  /** Returns the frames that have to be sent before anything else of the message. */
   #before(): string {
     const begun = this.#begin();
     const frame = this.#held?.frame ?? "";

@@ -36,8 +36,8 @@ export function mergeUsage(before: JsonObject, next: JsonObject): JsonObject {
 const billedBesides = new Set<unknown>(["compaction", "advisor_message"]);
 
 /**
- * What a `usage` object bills, as `readUsage` reads it: with both sides, with the iterations that
- * its counts leave out, and without a total, since its classes are disjoint.
+ * The billed tokens of a `usage` object, as `readUsage` reads them: with both sides, with the
+ * iterations that its counts leave out, and without a total, since its classes are disjoint.
  */
 export function billedUsage(usage: JsonObject): JsonObject {
   if (usage.prompt_tokens !== undefined) return usage;

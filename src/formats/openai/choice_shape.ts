@@ -1,8 +1,8 @@
 import { type Json, type JsonObject } from "../../base/json.ts";
 
 /**
- * What differs between OpenAI's endpoints that answer with `choices`: how a choice holds its text,
- * in a whole response and in a chunk of a stream.
+ * The difference between OpenAI's endpoints that answer with `choices`: how a choice holds its
+ * text, in a whole response and in a chunk of a stream.
  */
 export interface ChoiceShape {
   /** `object` of a whole response and of a chunk. */

@@ -9,7 +9,7 @@ import { pricedOtherwise } from "../../upstreams/errors.ts";
 import { readExtras } from "./extras.ts";
 import { errorOfEvent } from "./stream_error.ts";
 
-/** What formats have in common whose responses pass on as they are. */
+/** The common part of formats whose responses pass on as they are. */
 export const passedOnFormat = {
   kind: "passed",
   passedHeaders: ["openai-beta"],

@@ -4,7 +4,7 @@ import { servedBy } from "./usage.ts";
 
 const capturedCharsMax = 64 * 1024;
 const keyCharsMax = 256;
-/** What is deeper names nothing. */
+/** How deep members are scanned. Deeper ones name nothing. */
 const outerDepth = 4;
 const usageNames = new Set(["usage", "usageMetadata", "usage_metadata"]);
 /** Members with a usage of their own: Groq's, and the message that begins Anthropic's streams. */
@@ -15,7 +15,7 @@ const [quote, backslash, openBrace, closeBrace, openBracket, closeBracket, colon
   ...'"\\{}[]:,',
 ].map((char) => char.charCodeAt(0));
 
-/** Where a value stands in a JSON text. */
+/** The place of a value in a JSON text. */
 export interface ScannedPlace {
   /** Objects and lists around it. */
   depth: number;
@@ -25,7 +25,7 @@ export interface ScannedPlace {
   isList: readonly boolean[];
 }
 
-/** What is read from a JSON text. */
+/** The values that are read from a JSON text. */
 interface ScannedValues {
   /** Whether the object that begins here is given to `onObject`. */
   isWanted(place: ScannedPlace): boolean;

@@ -3,7 +3,7 @@ import { publicRefusalReasons } from "../../base/refusal_reasons.ts";
 import { decimal } from "../../base/fields.ts";
 
 const count = z.int().min(0);
-/** What a response used, and what it cost. */
+/** The usage of a response, and its cost. */
 export const usageSchema = z.looseObject({
   prompt_tokens: count,
   completion_tokens: count,

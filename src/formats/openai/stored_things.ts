@@ -33,7 +33,7 @@ const none: ReadonlySet<string> = new Set();
 const addressField = "file_uri";
 const idCharsShown = 128;
 
-/** Where something stands in a request, and which members the project opens, with all in them. */
+/** The place of a value in a request, and the members that the project opens, with all in them. */
 interface Place {
   at: string;
   allowed: readonly string[];

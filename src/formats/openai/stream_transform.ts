@@ -88,7 +88,10 @@ export class ChoiceStreamTransform implements StreamTransform {
     return `${largeText}\n\n`;
   }
 
-  /** Where there is only one choice, it is known which one a large event is about. */
+  /**
+   * Notes the state of the choice that a large event is about, which is known where there is only
+   * one.
+   */
   #noteLargeChoice({ finishReason, callsTool }: OpenAiScanner): void {
     if (this.#options.request.choices > 1) return;
     if (callsTool) this.#calling.add(0);

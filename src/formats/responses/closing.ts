@@ -5,7 +5,7 @@ import { isCallersCall } from "./output_items.ts";
 
 /** How a response ends for its caller. */
 export interface ResponseClosing {
-  /** What its reader should know about their balance; "" where nothing is due. */
+  /** The notice for the reader about their balance; "" where none is due. */
   notice: string;
   /**
    * The balance cut it, and the notice says so: it is complete, since some clients show nothing of

@@ -20,7 +20,7 @@ export function hostedName(tool: JsonObject): string | null {
   return toolName(plainText(type));
 }
 
-/** Without an environment, OpenAI leaves the shell to the caller. */
+/** Whether a shell runs at the caller: without an environment, OpenAI leaves it to them. */
 function isLocal(environment: Json | undefined): boolean {
   return environment === undefined || environment === null ||
     (isObject(environment) && environment.type === "local");

@@ -45,8 +45,8 @@ export function partsOf(item: JsonObject): readonly ItemPart[] {
 }
 
 /**
- * What a request refers to by id: the response before it, and items that the upstream has to look
- * up. Items that are sent whole may have an id too.
+ * The references of a request: the response before it, and items that the upstream has to look up.
+ * Items that are sent whole may have an id too.
  */
 export function referencesIn({ body }: ModelRequest): KeptReference[] {
   const references: KeptReference[] = [];

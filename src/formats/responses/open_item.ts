@@ -16,7 +16,7 @@ export class OpenItem {
   /** The item as its first event had it, or whole once it has ended. */
   item: JsonObject;
   readonly parts = new Map<number, OpenPart>();
-  /** Its one text that is no part, such as arguments, has ended. */
+  /** Whether the item's one text that is no part, such as arguments, has ended. */
   isTextDone = false;
   isDone = false;
   /** Whether the item's first event has arrived. If not, only texts of the item have. */
@@ -135,7 +135,7 @@ const owners = new Map<string, TextOwner>(Object.entries({
   apply_patch_call_operation_diff: { item: "apply_patch_call", member: "operation" },
 }));
 
-/** What the type of an event has between `response.` and its last word. */
+/** The part of an event's type between `response.` and its last word. */
 export function nameOfEvent(type: string): string {
   return type.slice("response.".length, type.lastIndexOf("."));
 }

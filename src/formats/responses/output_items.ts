@@ -15,7 +15,7 @@ export function isCallersCall({ type }: JsonObject): boolean {
   return callersCalls.has(type);
 }
 
-/** What an item's id begins with, by its type; of others, with `item_`. */
+/** The prefix of an item's id, by its type; of other types, `item_`. */
 const idPrefixes = new Map<unknown, string>(Object.entries({
   message: "msg_",
   reasoning: "rs_",
@@ -113,7 +113,7 @@ const notWritten = new Set(words(
 ));
 
 /**
- * What the model wrote in an item, by the place of each text: `content.0`, `summary.0`,
+ * Yields the texts that the model wrote in an item, by the place of each: `content.0`, `summary.0`,
  * `arguments`. Deltas of a stream have the same places.
  */
 export function* writtenTexts(item: JsonObject): Generator<[place: string, text: string]> {

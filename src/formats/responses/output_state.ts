@@ -3,7 +3,7 @@ import { deltaIn, indexIn, nameOfEvent, OpenItem, placeOfText, wholeTextIn } fro
 import { isCallersCall, normalizePart } from "./output_items.ts";
 import { ToolCallCount } from "./tool_calls.ts";
 
-/** What the output of tools at the provider comes in: no model wrote it. */
+/** Events and items with the output of tools at the provider: no model wrote it. */
 const notWrittenEvents = new Set(["shell_call_output_content", "image_generation_call"]);
 /** More items than any model writes; those of a server that sends without end are not kept. */
 const itemsMax = 10_000;

@@ -6,7 +6,7 @@ import type { ResponseHead } from "../../inference/upstream_response.ts";
 // The upstream has never seen our messages in place of the model's. Clients send their ids back,
 // so an id tells that it is ours, and which response came before: nothing has to be stored.
 
-/** What the id of a response begins with. */
+/** The prefix of a response's id. */
 export const responseIdPrefix = "resp_";
 const ownResponse = "resp_paywall_";
 const ownMessage = "msg_paywall_";

@@ -31,7 +31,10 @@ export function* responsesMediaParts({ body }: ModelRequest): Generator<MediaPar
   }
 }
 
-/** Only strings count, which are never longer than as received: a number may be written longer. */
+/**
+ * Counts the characters of a part's strings, which are never longer than as received. A number may
+ * be written longer, so numbers do not count.
+ */
 function charsIn(part: JsonObject): number {
   let chars = 0;
   for (const text of textsIn(part)) chars += text.length;

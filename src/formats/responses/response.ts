@@ -21,7 +21,7 @@ import { isCutByBound, isFailed, normalizeObject, normalizeOutput } from "./resp
 import { openingEvents, responseEvents } from "./stream_events.ts";
 import { ToolCallCount, usageWithTools } from "./tool_calls.ts";
 
-/** What a response is read with. */
+/** The values that reading a response needs. */
 interface ReadOptions {
   request: ModelRequest;
   head: ResponseHead;

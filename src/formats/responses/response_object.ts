@@ -44,7 +44,9 @@ export function normalizeObject(
   };
 }
 
-/** What identifies a response: its own values where they are valid, else those of `head`. */
+/**
+ * The id, time and model of a response: its own values where they are valid, else those of `head`.
+ */
 export function headOf(
   { id, created_at: created, model }: JsonObject,
   head: ResponseHead,

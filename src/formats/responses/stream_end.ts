@@ -9,10 +9,10 @@ import { itemEvents, partEndings, textDelta } from "./stream_events.ts";
 /** An event that ends a text or its item, held until it is known whether a notice comes before. */
 export interface HeldEvent {
   type: string;
-  /** Of its item. */
+  /** The index of the event's item. */
   index: number;
   event: JsonObject;
-  /** Its own text, where nothing in it changed. */
+  /** The text of the event as it was sent, where nothing in it changed; else null. */
   text: string | null;
 }
 

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject, plainText } from "../../base/json
 
 // The events that say what a whole response says, without their numbers.
 
-/** Where an event belongs: its item, and the content part or the summary part. */
+/** The place of an event: its item, and the content part or the summary part. */
 interface EventPlace {
   item_id: string;
   output_index: number;
@@ -108,7 +108,7 @@ export function textDelta(delta: string, place: EventPlace): JsonObject {
   return { type: "response.output_text.delta", ...place, delta, logprobs: [] };
 }
 
-/** What the events of a part's text begin with. */
+/** The beginning of the types of events about a part's text. */
 function partEvent({ type }: JsonObject): string {
   return type === "refusal" ? "response.refusal" : "response.output_text";
 }

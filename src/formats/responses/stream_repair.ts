@@ -10,7 +10,7 @@ const partAddedType = "response.content_part.added";
 const partDoneType = "response.content_part.done";
 const itemAddedType = "response.output_item.added";
 
-/** What clients get for an event. */
+/** The events that clients get for an event of the upstream. */
 interface Repaired {
   /** Events that the upstream has left out before it. */
   before: readonly JsonObject[];
@@ -36,7 +36,7 @@ export class EventRepair {
     this.#unique = id.slice(responseIdPrefix.length);
   }
 
-  /** What clients get for an event. */
+  /** Returns the events that clients get for an event of the upstream. */
   repair(type: string, event: JsonObject): Repaired {
     if (type.endsWith(".delta") && event.delta === undefined) return nothing;
     if (type === itemAddedType || type === "response.output_item.done") {

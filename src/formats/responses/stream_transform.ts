@@ -49,7 +49,7 @@ const endings = new Set([
 /** Events that have the response as it begins. */
 const startTypes = new Set(["response.created", "response.in_progress", "response.queued"]);
 
-/** What `finish` has found, for the last event. */
+/** The findings of `finish`, for the last event. */
 interface Ending {
   closing: ResponseClosing;
   isCut: boolean;

@@ -7,15 +7,15 @@ import { sentEvent } from "../sent_event.ts";
 import { isSignedThinking, toFinishReason } from "./response.ts";
 import { addUsageCounts, toChatUsage } from "./usage.ts";
 
-/** What a block takes in memory besides its text, in characters. */
+/** Memory that a block takes besides its text, in characters. */
 const blockChars = 128;
 
 /** A block that has started. */
 interface Block {
   start: JsonObject;
-  /** Its tool call's place among the calls. */
+  /** The place of the block's tool call among the calls. */
   call: number;
-  /** Whether its input has been sent, at least in part. */
+  /** Whether the block's input has been sent, at least in part. */
   hasInput: boolean;
   thinking: string;
   signature: string;
@@ -49,7 +49,7 @@ export class ChunkTranslator implements EventTranslator {
     return out;
   }
 
-  /** What is left says nothing: a stream that ends before `message_stop` has broken off. */
+  /** Returns no events: a stream that ends before `message_stop` has broken off. */
   end(): EventSourceMessage[] {
     return [];
   }
@@ -77,7 +77,10 @@ export class ChunkTranslator implements EventTranslator {
     }
   }
 
-  /** Its usage has the prompt, which is known for a stream that is cut off later. */
+  /**
+   * Begins the message. The usage in it has the prompt, which is then known for a stream that is
+   * cut off later.
+   */
   #startMessage({ id, model, usage }: JsonObject): void {
     if (typeof id === "string") this.#id = id;
     if (typeof model === "string") this.#model = model;

@@ -13,14 +13,14 @@ interface Block {
   kind: "thinking" | "text" | "tool";
   id: string;
   name: string;
-  /** Of a block of thinking: sent at its end. */
+  /** The signature of a block of thinking, which is sent at its end. */
   signature: string;
-  /** What has not been sent. */
+  /** The text that has not been sent. */
   pending: string;
   isStarted: boolean;
 }
 
-/** What a call takes in memory besides its text, in characters. */
+/** Memory that a tool call takes besides its text, in characters. */
 const blockChars = 128;
 
 /**

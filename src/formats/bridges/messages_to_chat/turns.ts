@@ -4,7 +4,7 @@ import { notCarried, requireList, requireObjectIn, requireString } from "../carr
 import { toChatParts } from "./content.ts";
 import { thinkingFieldOf } from "./written.ts";
 
-/** What separates the text blocks of a turn where they become one text. */
+/** Separates the text blocks of a turn where they become one text. */
 const betweenBlocks = "\n\n";
 
 /**

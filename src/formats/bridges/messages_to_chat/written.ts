@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { ModelRequest } from "../../../inference/model_request.ts";
 
-/** What a model wrote in a chat message, or in a delta of one. */
+/** The texts that a model wrote in a chat message, or in a delta of one. */
 interface WrittenText {
   thinking: string;
   /** The field that has the thinking; empty where that is a part of the content. */

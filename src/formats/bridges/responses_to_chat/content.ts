@@ -32,7 +32,7 @@ export function chatContent(content: Json | undefined, param: string): Json {
     : parts;
 }
 
-/** What a tool returned: its texts as one, or parts, which some servers take. */
+/** The result of a tool: its texts as one, or parts, which some servers take. */
 export function outputContent(output: Json | undefined, param: string): Json {
   const isText = Array.isArray(output) &&
     output.every((part) => isObject(part) && textTypes.has(part.type));

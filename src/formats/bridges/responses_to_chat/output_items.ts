@@ -5,7 +5,7 @@ import type { BridgedTool } from "./tools.ts";
 /** Sends an event of the stream; `fields` are those besides its type and number. */
 export type EmitEvent = (type: string, fields: JsonObject) => void;
 
-/** Where an item is in the output. */
+/** The place of an item in the output. */
 export interface ItemPlace {
   id: string;
   output_index: number;
@@ -98,8 +98,8 @@ export class MessageItem implements OutputItem {
 }
 
 /**
- * What the model thought. Where the caller asked for a summary, it stands in its place, for clients
- * that show nothing else.
+ * The reasoning of the model. Where the caller asked for a summary, the reasoning is sent as one,
+ * for clients that show nothing else.
  */
 export class ReasoningItem implements OutputItem {
   readonly #place: ItemPlace;

@@ -3,7 +3,7 @@ import type { Json } from "../../../base/json.ts";
 /** The members of a chat message that hold reasoning, by server. */
 const fieldNames = ["reasoning_content", "reasoning"] as const;
 
-/** What a model thought, and the member of the message in which its server sent it. */
+/** The reasoning of a model, and the member of the message in which its server sent it. */
 export interface ChatReasoning {
   /** Null where the server could not take it back. */
   field: typeof fieldNames[number] | null;

@@ -46,7 +46,9 @@ const refused = new Map<string, (value: Json) => boolean>(Object.entries({
 /** Fields that refer to what a provider keeps. */
 const references = new Set(["previous_response_id", "conversation", "prompt"]);
 
-/** What `include` may ask for. All but log probabilities is of items that do not occur here. */
+/**
+ * Values that `include` may have. All but log probabilities are about items that do not occur here.
+ */
 const includable = new Set<Json>([
   "reasoning.encrypted_content",
   "message.output_text.logprobs",

@@ -21,7 +21,7 @@ interface WriterOptions {
   emit: EmitEvent;
 }
 
-/** What the upstream says of the response besides its output. */
+/** The fields of the upstream's response besides its output. */
 interface ServedFields {
   model: string | null;
   service_tier: string | null;
@@ -42,7 +42,7 @@ const incompleteReasons = new Map([
 export class ResponseWriter {
   readonly #emit: EmitEvent;
   readonly #request: ModelRequest;
-  /** What ids of items end with, before their number. */
+  /** The end of the ids of items, before their number. */
   readonly #idEnd: string;
   #response: JsonObject;
   #hasBegun = false;

@@ -39,7 +39,7 @@ function readChoice(choice: Json | undefined, tools: readonly BridgedTool[]): Ch
   return { tools, tool_choice: { type: "function", function: { name: tool?.chatName ?? "" } } };
 }
 
-/** Of the tools, those that the model may call: it does not see the others. */
+/** Returns the tools that the model may call: it does not see the others. */
 function readAllowed(
   { mode, tools: allowed }: JsonObject,
   tools: readonly BridgedTool[],

@@ -8,7 +8,7 @@ export interface BridgedTool {
   name: string;
   /** The group that the tool is in; null for a tool on its own. */
   namespace: string | null;
-  /** Its name upstream, where there are no groups. */
+  /** The tool's name at the upstream, where there are no groups. */
   chatName: string;
   definition: JsonObject;
 }
@@ -22,10 +22,10 @@ export interface ToolTable {
 
 /** The longest name that chat servers accept, in characters. */
 const chatNameMax = 64;
-/** What is cut off a name for a number that makes it unique. */
+/** How many characters are cut off a name for a number that makes it unique. */
 const numberChars = 4;
 
-/** What the function of a custom tool takes. */
+/** The parameters of the function that stands for a custom tool. */
 const inputOnly = {
   type: "object",
   properties: { input: { type: "string" } },

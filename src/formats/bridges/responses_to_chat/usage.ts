@@ -32,7 +32,7 @@ export function usageFromChat(usage: JsonObject): JsonObject {
   };
 }
 
-/** Of two reports of one response, the one with more tokens: usage never shrinks. */
+/** Returns the report with more tokens of two of one response: usage never shrinks. */
 export function largerUsage(before: JsonObject | null, next: JsonObject): JsonObject {
   return before && tokensIn(before) > tokensIn(next) ? before : next;
 }
