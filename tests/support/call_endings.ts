@@ -28,9 +28,11 @@ export interface CallScript {
   status?: number;
   /** Before the upstream answers. */
   afterMs?: number;
-  /** What it sends; absent: it never answers, or not before the caller has left. */
+  /**
+   * The parts that the upstream sends; absent: it never answers, or not before the caller has left.
+   */
   sends?: readonly Part[];
-  /** What happens then; by default, the body ends. */
+  /** The event after these parts; by default, the body ends. */
   then?: "breaks off" | "the caller leaves" | "time passes" | "the service stops";
   /** The caller leaves before anything is sent upstream. */
   leavesFirst?: true;
@@ -39,7 +41,7 @@ export interface CallScript {
   ours?: "a step throws" | "the charge is refused for a while" | "the hold expires";
 }
 
-/** What is seen of a call that has ended. */
+/** The observed results of a call that has ended. */
 export interface Outcome {
   caller: string;
   charges: string[];
@@ -50,7 +52,7 @@ export interface Outcome {
   rows: string[];
   /** Calls by how they ended, and upstream errors, as metrics count them. */
   counted: { calls: string[]; errors: string[] };
-  /** What the same request gets under the same idempotency key. */
+  /** The response of the same request under the same idempotency key. */
   key?: string;
   /** Attempts of its targets, as metrics count them, and what breakers were told. */
   targets?: { attempts: string[]; breakers: string[] };
@@ -116,7 +118,7 @@ async function endInCell(kind: CallKind, script: CallScript, cell: Cell): Promis
   };
 }
 
-/** What the caller has got so far. */
+/** The part of a response that the caller has got so far. */
 interface Caller {
   response: Response | null;
   text: string;
@@ -292,14 +294,14 @@ function seenBy({ gets }: CallKind, { response, text, isBroken }: Caller): strin
   return `${status}${cost === null ? "" : ` for ${cost}`}${isLast ? ", not to be repeated" : ""}`;
 }
 
-/** What a call has left under its key. */
+/** The row that a call has left under its key. */
 async function keyOf(world: World, kind: CallKind, caller: Caller): Promise<string> {
   const rows = await keysUnder(world, allChatReplaysPrefix);
   const again = await repeated(world, kind, caller);
   return again === "is free" && rows.length > 0 ? "is free, and has a row" : again;
 }
 
-/** What the same request gets under its key, now that the upstream answers as usual. */
+/** The response of the same request under its key, now that the upstream answers as usual. */
 export async function repeated(
   world: World,
   kind: CallKind,

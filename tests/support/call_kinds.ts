@@ -12,7 +12,7 @@ import type { Body } from "./world.ts";
 import * as sent from "./sent_bodies.ts";
 import type { SentBody } from "./sent_bodies.ts";
 
-/** What a call of a kind costs, by what is known of its response. */
+/** The costs of a call of a kind, by how much is known of its response. */
 export interface Costs {
   /** By the upstream's report. */
   report: string;
@@ -57,7 +57,7 @@ interface Step {
   method: string;
   /** A method of what that one returns. */
   within?: string;
-  /** What is known of the response then. */
+  /** How much is known of the response after this step. */
   known: keyof Costs;
   /** The caller has got the status 200. */
   isLate?: true;
@@ -74,7 +74,7 @@ const models = {
 };
 const millionths = (count: number) => String(count / 1_000_000);
 
-/** What a text costs: 10 in and 6 out by its report, 5 out by our count, `held` out in all. */
+/** The costs of a text: 10 in and 6 out by its report, 5 out by our count, `held` out in all. */
 function textCosts({ prompt = 8, held = 100, counted = 5, factor = 1 } = {}): Costs {
   return {
     report: millionths((10 + 2 * 6) * factor),
@@ -84,7 +84,7 @@ function textCosts({ prompt = 8, held = 100, counted = 5, factor = 1 } = {}): Co
   };
 }
 
-/** What costs the same however little is known of it. */
+/** Costs that are the same however little is known of the response. */
 const fixedCosts = (cost: string): Costs => ({
   ...{ report: cost, count: cost },
   ...{ prompt: cost, held: cost },

@@ -95,7 +95,7 @@ export async function endingsTold(world: World): Promise<string[]> {
   });
 }
 
-/** What the log of requests has of Ada's calls, as `failed 502 upstream_error`. */
+/** The rows that the log of requests has of Ada's calls, as `failed 502 upstream_error`. */
 export async function rowsOf(world: World): Promise<string[]> {
   const path = `/v1/admin/projects/${world.projectId}/requests?user=ada`;
   const { body } = await world.json(path, { key: adminKey });
@@ -115,9 +115,9 @@ export function countFrom(
     );
 }
 
-/** What one cell of a table notes, beside others that run meanwhile. */
+/** The notes of one cell of a table, beside others that run meanwhile. */
 export interface Cell {
-  /** What breakers are told. */
+  /** Outcomes that breakers were told. */
   told: string[];
 }
 

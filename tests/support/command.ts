@@ -12,11 +12,11 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** How a command is run. */
 interface RunOptions {
-  /** Its working directory, where its `.env` would be. */
+  /** The command's working directory, where its `.env` would be. */
   folder: string;
   url?: string;
   env?: Record<string, string>;
-  /** Its standard input, which is never a terminal. */
+  /** The command's standard input, which is never a terminal. */
   input?: string;
   /** A command that runs it, such as `setpriv` with options. */
   by?: readonly string[];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { World } from "./world.ts";
 
-/** What a browser would show, and where it was redirected. */
+/** The page that a browser would show, and where it was redirected. */
 export interface Shown {
   status: number;
   html: string;

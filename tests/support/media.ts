@@ -56,7 +56,7 @@ export function sound(pieces: readonly Uint8Array[], type = "audio/mpeg"): Respo
   return new Response(body, { headers: { "content-type": type } });
 }
 
-/** What the verification reports of a world a minute later. */
+/** The faults that the verification of a world reports a minute later. */
 export async function faultsOf(world: World): Promise<string[]> {
   await world.clock.advance(61_000);
   return (await verify(world)).faults;

@@ -9,7 +9,7 @@ export interface Tokens {
   output: number;
 }
 
-/** What a response says. */
+/** The content of a response. */
 export interface Said {
   /** The call's id. */
   id: string;

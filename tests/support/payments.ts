@@ -93,7 +93,7 @@ const unverifiedCase = {
   },
 };
 
-/** What a call of a model without a price counts. */
+/** The case of a call of a model without a price. */
 const unpricedCase = {
   moves: { farebox_unpriced_calls_total: 1 },
   async happens(world: World) {

@@ -1,7 +1,7 @@
 /** A PostgreSQL server of a test's own, on loopback, in a folder that is removed at its end. */
 export interface PostgresServer extends AsyncDisposable {
   port: number;
-  /** Where its data are. */
+  /** The folder of the server's data. */
   folder: string;
   /** The URL of its database, or of one of its schemas. */
   url(schema?: string): string;

@@ -10,7 +10,7 @@ export interface Farebox extends AsyncDisposable {
   pid: number;
   /** From the start of the process until it printed its URL, as on a machine without other work. */
   startedInMs: number;
-  /** Its output so far, standard output and standard error. */
+  /** The output of the process so far, standard output and standard error. */
   output(): string;
   errors(): string;
   signal(name: Deno.Signal): void;
@@ -26,7 +26,7 @@ interface CallOptions {
 }
 
 interface StartOptions {
-  /** Its working directory, which contains its database. */
+  /** The working directory of the process, which contains its database. */
   folder: string;
   dev?: boolean;
   env?: Record<string, string>;

@@ -5,7 +5,7 @@ interface RawReceiver extends Disposable {
   port: number;
   /** How many connections were opened. */
   readonly connections: number;
-  /** What arrived, by connection. */
+  /** The text that arrived, by connection. */
   received: string[];
 }
 
@@ -15,7 +15,7 @@ export interface RawReceiverOptions {
   port?: number;
   /** A certificate and its key; without it, the receiver speaks plain TCP. */
   tls?: { cert: string; key: string };
-  /** What is sent for each read; null closes the connection, and undefined sends nothing. */
+  /** Returns the answer to a read; null closes the connection, and undefined sends nothing. */
   answer(connection: number, request: number): string | Uint8Array | null | undefined;
   /** Whether the connection is closed after an answer. */
   closes?: ((connection: number, request: number) => boolean) | undefined;

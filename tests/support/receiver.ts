@@ -57,7 +57,7 @@ export function startReceiver(): Receiver {
   return receiver;
 }
 
-/** What a service needs to reach receivers on this machine. */
+/** The environment in which a service may reach receivers on this machine. */
 export const receiverEnv = {
   WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8,::1/128",
   DENO_CERT: caPath,

@@ -18,7 +18,7 @@ export interface SentBody {
   beyond: string | null;
 }
 
-/** What every upstream says: five tokens by our own count. */
+/** The text of every upstream: five tokens by our own count. */
 const text = "Hello there, my friend";
 const json = "application/json";
 const events = "text/event-stream";

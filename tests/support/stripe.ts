@@ -18,7 +18,7 @@ export interface StripeDouble {
   /** The account's webhooks, and how many were ever made. */
   endpoints: Session[];
   endpointsMade: number;
-  /** What lists were asked for. */
+  /** The parameters of all requests for lists. */
   lists: URLSearchParams[];
   list(url: URL): Response;
 }

@@ -20,7 +20,7 @@ type Reply = (
 /** Subscribers' servers, scripted; 200 by default. */
 export interface SubscriberScript {
   received: Received[];
-  /** What was received and is not in the API document. */
+  /** Differences of the received events from the API document. */
   undocumented: string[];
   /** The types of the events received, in order. */
   types(): string[];

@@ -25,7 +25,7 @@ export interface Acknowledged {
   amount: string | null;
 }
 
-/** What callers have observed. */
+/** The observations of callers. */
 export interface Seen {
   operations: number;
   /** Successful responses, by activity id. */
