@@ -38,7 +38,7 @@ export function largeHeaders(
   });
 }
 
-/** The content type of a body that is passed on, and `x-service-unparsed` where it has no format. */
+/** The content type of a passed on body, and `x-service-unparsed` where it has no format. */
 export function bodyHeaders({ type, format }: LargeBody): HeaderList {
   return {
     ...(type === undefined ? {} : { "content-type": type }),

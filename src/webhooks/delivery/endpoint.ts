@@ -48,8 +48,8 @@ const queuedMax = 20_000;
 /** The most deliveries under way, over all subscriptions, without `reservedSlots`. */
 const runningMax = 256;
 /**
- * Slots beyond `runningMax`, for subscriptions with fewer than `reservedBelow` deliveries under way,
- * so that slow endpoints cannot take every slot.
+ * Slots beyond `runningMax`, for subscriptions with fewer than `reservedBelow` deliveries under
+ * way, so that slow endpoints cannot take every slot.
  */
 const reservedSlots = 256;
 const reservedBelow = 2;
@@ -73,7 +73,7 @@ export class Endpoint {
   queueing = 0;
   /** Whether due deliveries are being leased now. */
   leasing = false;
-  /** Whether more became due while deliveries were being leased: those are looked for afterwards. */
+  /** Whether more became due while deliveries were being leased: they are looked for afterwards. */
   rerun = false;
   /** The subscription as it was last opened, and at which version of its project. */
   opened: { version: string; at: number; subscription: Promise<OpenSubscription | null> } | null =
