@@ -12,7 +12,7 @@ export const alertRules = [
 /** One condition: a field of the setting `alerts`. */
 export type AlertRule = typeof alertRules[number];
 
-/** What a condition is about. At most one of them is set; of the whole project, none. */
+/** The subject of a condition. At most one field is set; none for the whole project. */
 interface AlertSubject {
   subscriptionId?: string;
   sessionId?: string;
@@ -34,7 +34,7 @@ export interface Alert extends Finding {
   firedAt: number;
   /** Null while it holds. */
   resolvedAt: number | null;
-  /** What recipients have been told of it by e-mail. */
+  /** The state of the alert that an e-mail last described. */
   mailed: "nothing" | "fired" | "resolved";
 }
 

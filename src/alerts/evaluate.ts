@@ -8,7 +8,7 @@ const firingMax = 50;
 const resolvedMax = 50;
 const resolvedForMs = 30 * 24 * 60 * 60 * 1000;
 
-/** What has changed since the last evaluation. */
+/** The changes since the last evaluation. */
 interface Evaluation {
   state: AlertState;
   fired: readonly Alert[];

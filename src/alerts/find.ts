@@ -11,7 +11,7 @@ import { readSummary } from "../summaries/summary.ts";
 import type { Subscriptions } from "../webhooks/subscriptions/subscriptions.ts";
 import { type AlertRule, alertRules, type Finding } from "./alert.ts";
 
-/** What the conditions are read from. */
+/** The services that conditions are read from. */
 export interface FindServices {
   deps: Pick<Deps, "kv" | "clock">;
   subscriptions: Pick<Subscriptions, "list">;

@@ -14,7 +14,7 @@ const rowsPerSweep = 20;
 const betweenChecksMs = 10 * 60_000;
 /** A session can be paid so long after it was created. */
 const sessionLifetimeMs = 24 * 60 * 60 * 1000;
-/** So many pages of sessions are read at most, the newest first. */
+/** How many pages of sessions are read at most, the newest first. */
 const pagesMax = 3;
 
 /**

@@ -34,7 +34,7 @@ export function checkoutKindOf(
   return dev ? "sandbox" : "none";
 }
 
-/** So many projects are looked at: the warning is for operators who have just begun. */
+/** How many projects are looked at: the warning is for operators who have just begun. */
 const lookedAtMax = 200;
 
 /** Finds active projects whose users cannot pay: no Stripe, no checkout of their own. */
@@ -85,7 +85,7 @@ export async function merchantOfPath(
   return await merchantOf(services, project);
 }
 
-/** What Stripe checkouts and Stripe's webhooks depend on. */
+/** The services that Stripe checkouts and Stripe's webhooks depend on. */
 export interface PaymentDeps {
   deps: Deps;
   projectCache: ProjectCache;

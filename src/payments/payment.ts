@@ -12,7 +12,7 @@ export interface Payment {
   since: PaymentTotals;
 }
 
-/** What Stripe has reported about a payment, and how much of that is recorded in the ledger. */
+/** Stripe's reports about a payment, and how much of them is recorded in the ledger. */
 export interface PaymentTotals {
   /** By event: what was refunded, in Stripe's units. */
   refunded: Record<string, number>;
@@ -22,7 +22,7 @@ export interface PaymentTotals {
   withdrawn: Record<string, number>;
   /** The disputes whose money was reinstated. */
   reinstated: readonly string[];
-  /** What the ledger took back, less what it reinstated; including what was short. */
+  /** The amount that the ledger took back, less the reinstated part; including shortfalls. */
   taken: string;
   booked: string;
 }
@@ -71,7 +71,7 @@ export function wasDebited({ since }: Payment, change: PaymentChange): boolean {
   }
 }
 
-/** What the ledger lacks, compared to what is known of a payment. */
+/** The amounts that the ledger lacks, compared to Stripe's reports of a payment. */
 interface Outstanding {
   /** To be taken back. */
   take: Amount;
@@ -104,7 +104,7 @@ function returnedAmount(since: PaymentTotals, whole: Amount, currency: string): 
   return least(whole, toAmount(back));
 }
 
-/** What banks hold for disputes that are not won. */
+/** The amount that banks hold for disputes that are not won. */
 function disputed({ withdrawn, reinstated }: PaymentTotals, currency: string): Amount {
   const open = Object.entries(withdrawn).filter(([id]) => !reinstated.includes(id));
   return fromStripeUnits(sumOf(open.map(([, units]) => units)), currency);

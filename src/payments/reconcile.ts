@@ -11,7 +11,7 @@ import { type Merchant, merchantOfPath, type PaymentDeps } from "./merchant.ts";
 import { changeEventTypes } from "./stripe_events.ts";
 import { claimedSession, isBooked } from "./unbooked.ts";
 
-/** What reconciling depends on. */
+/** The services that reconciling depends on. */
 export interface ReconcileDeps extends PaymentDeps {
   adminGuard: AdminGuard;
 }

@@ -20,7 +20,7 @@ import { isSessionEvent } from "./stripe_events.ts";
 /** A paid session that Stripe has reported and that is not booked. */
 export interface UnbookedPayment {
   sessionId: string;
-  /** As the session's metadata state it. */
+  /** The project's id in the session's metadata; null where there is none. */
   projectId: string | null;
   user: string | null;
   paid: MoneyText | null;

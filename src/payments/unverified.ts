@@ -12,7 +12,7 @@ import { type ExpiringKind, keysWithExpiry, withExpiry } from "../store/expiry.t
  */
 export interface UnverifiedEvents {
   merchantId: string;
-  /** Of the last one. */
+  /** Why the last event could not be verified. */
   reason: UnverifiedReason;
   count: number;
   firstAt: number;

@@ -41,7 +41,7 @@ export function imageSize(
   return null;
 }
 
-/** What the headers say so far. Not complete: a header that follows may say more. */
+/** The size that the headers state so far. Not complete: a header that follows may state more. */
 interface SizeRead {
   size: ImageSize | null;
   isComplete: boolean;

@@ -63,7 +63,7 @@ function visualTokens(most: number, edge: number): ImageRule {
   };
 }
 
-/** What Claude's models counted before: a token for 750 pixels. */
+/** The rule of Claude's earlier models: a token for 750 pixels. */
 function pixels(most: number): ImageRule {
   return {
     tokens: ({ width, height }) => Math.min(most, Math.ceil(width * height / 750) + 1),

@@ -14,7 +14,7 @@ import { type PdfSize, readPdf } from "./pdf_size.ts";
 /** The context window of a model, in tokens, where it is not known. */
 export const contextWindowDefault = 1_048_576;
 
-/** What bounds depend on besides a part and its model. */
+/** The context on which bounds depend, besides a part and its model. */
 interface MediaContext {
   /** The model's context window, in tokens: no prompt is larger. */
   contextWindow: number;
@@ -85,7 +85,7 @@ interface Payload {
   mimeType: string;
   data: string;
   isBase64: boolean;
-  /** What is measured of it; null before. */
+  /** The measured size of the payload; null before it was measured. */
   size: PayloadSize | null;
 }
 
@@ -104,7 +104,7 @@ interface Media {
   isElsewhere: boolean;
   /** Parts inside this one. */
   nested: Media[];
-  /** Its content is text blocks. */
+  /** Whether the content of the document is text blocks. */
   hasText: boolean;
   /** Bytes of all texts, such as a title. */
   textBytes: number;
@@ -209,7 +209,7 @@ function readString(text: string, { name, from, media }: Place): void {
   else media.isElsewhere = true;
 }
 
-/** What comes before the content of a data URI is not longer. */
+/** The most characters of a data URI before its content. */
 const dataHeaderCharsMax = 1_024;
 
 /** The content of a data URI, of Anthropic's `"type":"text"`, or base64; null for an address. */
@@ -322,7 +322,7 @@ const pageSize = { width: 1_700, height: 2_200 };
 /** No scanner needs more bytes for the tokens of a page. */
 const bytesPerTokenMax = 500;
 
-/** What compressed objects that cannot be read may grow to. */
+/** How many times larger compressed objects that cannot be read may become. */
 const unreadGrowth = 8;
 
 /** Gemini counts a page as an image, others as an image and its text. */

@@ -16,7 +16,7 @@ const bitrates = {
 } as const;
 const sampleRates = [44_100, 48_000, 32_000];
 
-/** What all frames of a file have in common. */
+/** The properties that all frames of a file have in common. */
 interface FrameKind {
   version: number;
   layer: number;

@@ -32,14 +32,14 @@ const silent = new Set(
   codes("avc1", "avc3", "hvc1", "hev1", "vp09", "av01", "tx3g", "text", "tmcd", "mp4s", "mp4v"),
 );
 
-/** What the tables of one track say. */
+/** The contents of the tables of one track. */
 interface Track {
   /** Boxes that it has. */
   boxes: Set<number>;
   codec: number | null;
   /** Units of its times in a second. */
   timescale: number;
-  /** Of AAC, in hertz; null for another codec. */
+  /** The sample rate of AAC, in hertz; null for another codec. */
   rate: number | null;
   samples: number;
   sampleBytes: number;
@@ -47,7 +47,7 @@ interface Track {
   seconds: number;
 }
 
-/** What the headers of a whole file say. */
+/** The contents of the headers of a whole file. */
 interface Movie {
   tracks: Track[];
   /** The longest that its headers state. */
@@ -255,7 +255,10 @@ class MovieReader {
     return true;
   }
 
-  /** What is played of a track, maybe several times: 8.6.6. */
+  /**
+   * Reads the edit list: the parts of a track that are played, maybe several times (ISO/IEC
+   * 14496-12, 8.6.6).
+   */
   #readEdits(from: number, end: number): boolean {
     if (from + 8 > end) return false;
     const isLong = this.#view.getUint8(from) === 1;

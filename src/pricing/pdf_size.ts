@@ -4,7 +4,7 @@ import type { Steps } from "../base/steps.ts";
 import type { MediaWork } from "./media_work.ts";
 import { PdfObjects } from "./pdf_objects.ts";
 
-/** What a PDF document has that is billed, as bounds. */
+/** Bounds of the billed contents of a PDF document. */
 export interface PdfSize {
   pages: number;
   /** Bytes of the strings that its pages show. */
@@ -17,7 +17,7 @@ const growthMax = 20;
 const streamBytesMax = 2 * 1024 * 1024;
 /** No stream grows more: https://zlib.net/zlib_tech.html */
 const flateGrowth = 1_032;
-/** What a stream that is packed otherwise grows to. */
+/** How many times larger a stream in another packing becomes. */
 const otherGrowth = 8;
 
 /**
@@ -62,7 +62,7 @@ const [beginWord, endWord] = ["stream", "endstream"];
 const blanks = new Set([0, 9, 10, 12, 13, 32]);
 
 interface StreamPlace {
-  /** Where its dictionary ends. */
+  /** The position at which the stream's dictionary ends. */
   begin: number;
   /** Where its data begin and end. */
   start: number;
@@ -120,7 +120,7 @@ function packingOf(dictionary: string): "none" | "flate" | "unknown" {
 }
 
 interface StreamRead {
-  /** Its objects; null where it has none. */
+  /** The stream's objects; null where it has none. */
   objects: Uint8Array | null;
   textBytes: number;
   /** Whether the stream's dictionary says that it has neither objects nor text. */

@@ -19,7 +19,7 @@ import {
 } from "./price_level.ts";
 import { unitBound, unitCost, unitParts, type Units, type UsedUnits } from "./units.ts";
 
-/** What a model costs its user, at one time. */
+/** The price of a model for users, at one time. */
 export interface Price {
   table: PriceTable;
   /** The project's fee for a response that produced output. */
@@ -35,7 +35,7 @@ export interface Price {
   statedPercent: bigint | null;
 }
 
-/** What a response used, as far as it has a price. */
+/** The usage of a response, as far as it has a price. */
 export interface Used {
   counts: TokenCounts;
   /** Calls of tools at the provider, by the tool's name. */
@@ -84,7 +84,9 @@ export function levelOfUse({ table }: Price, { counts, serviceTier }: Used): Pri
   return prices.tiers.length === 0 ? prices.base : levelAt(prices, inputTokensOf(counts));
 }
 
-/** What a million tokens of a class cost in a response with these tokens, at the standard tier. */
+/**
+ * The price of a million tokens of a class in a response with these tokens, at the standard tier.
+ */
 export function tokenRate(
   { table: { standard } }: Pick<Price, "table">,
   name: TokenClass,
@@ -108,7 +110,7 @@ interface ExactCost {
 }
 
 /**
- * What a response costs, rounded up once. Request prices and fees are due when it produced output;
+ * The cost of a response, rounded up once. Request prices and fees are due when it produced output;
  * tool calls always. A factor applies to all of it, fees and the minimum too.
  */
 export function costOfUse(price: Price, used: Used): Amount {
@@ -135,7 +137,7 @@ export function statedForCost(statedPercent: bigint, cost: Amount): bigint {
     : cost * statedParts;
 }
 
-/** What a response costs by the prices of a level, before the project's fee. */
+/** The cost of a response by the prices of a level, before the project's fee. */
 function listCost(level: PriceLevel, percent: bigint, used: Used): ExactCost {
   const { counts, producedOutput } = used;
   let tokens = 0n;

@@ -20,7 +20,7 @@ type TokenPrices =
 /** The size of a search's context, by which some models have a price for each request. */
 export type SearchContextSize = "low" | "medium" | "high";
 
-/** What some requests cost: those of one length of prompt, one service tier and one time. */
+/** Prices that apply to requests of one length of prompt, one service tier and one time. */
 export interface PriceLevel {
   rates: TokenPrices;
   /** The rate of each class that is charged. Of a class within another one: the difference. */
@@ -31,7 +31,7 @@ export interface PriceLevel {
   requestBySearchContext: Readonly<Record<SearchContextSize, Amount>> | null;
   /** For each call of a tool, by its name. */
   toolCalls: Readonly<Record<string, Amount>>;
-  /** Of images, characters and minutes; null where the price has none. */
+  /** Prices of images, characters and minutes; null where the price has none. */
   units: UnitPrices | null;
 }
 

@@ -4,7 +4,9 @@ import { type Price, wholePercent } from "./price.ts";
 import { rateOf } from "./price_level.ts";
 import type { UnitPrices } from "./units.ts";
 
-/** What users pay, with the markup, for a short prompt at the standard tier: decimal strings. */
+/**
+ * The price for users, with the markup, for a short prompt at the standard tier: decimal strings.
+ */
 export interface PublicPrice {
   /** For a million tokens; classes without a price of their own are absent. */
   perMillion: { input: string; output: string } & { [Field in PriceField]?: string };

@@ -25,7 +25,7 @@ export interface Units {
   characters?: number;
   /** May have a fraction. */
   audioSeconds?: number;
-  /** Of a request: the most seconds that a report is charged up to. */
+  /** Only of a request: the most seconds that a report is charged up to. */
   audioSecondsMost?: number;
 }
 
@@ -117,7 +117,7 @@ export function usedUnits(
 /** In these parts of 1e-9 currency units every unit has an exact price. */
 export const unitParts = 60_000_000n;
 
-/** What units cost, in `unitParts`. */
+/** The cost of units, in `unitParts`. */
 export function unitCost(prices: UnitPrices, used: UsedUnits): bigint {
   let cost = 0n;
   for (const name in used.images) {

@@ -34,7 +34,7 @@ export interface ReportedUsage {
   isRounded: boolean;
 }
 
-/** What else a provider's `usage` says about the price of its response. */
+/** The fields of a provider's `usage`, besides tokens, that change the price of its response. */
 export interface ReportedExtras {
   /** Calls of tools at the provider, by the tool's name. */
   toolCalls: Readonly<Record<string, number>>;

@@ -17,7 +17,7 @@ export interface UsageBounds {
   toolInput: number;
 }
 
-/** What a request's bounds follow from, in tokens. */
+/** The properties of a request from which its bounds follow, in tokens. */
 interface BoundedRequest {
   /** The bound on the prompt that was computed before the call. */
   prompt: number;

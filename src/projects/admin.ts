@@ -63,7 +63,7 @@ interface AlteredProject {
 }
 
 /**
- * What an operator or an owner may do to projects and keys. Every change moves the project's
+ * The operations of operators and owners on projects and keys. Every change moves the project's
  * version, and writes a row to its audit trail that names the actor.
  */
 export interface ProjectAdmin {

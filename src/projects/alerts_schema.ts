@@ -50,7 +50,7 @@ export const alertsSchema = z.strictObject({
     "Conditions are checked once a minute.",
 });
 
-/** What a project's owner is notified of, as stored. */
+/** The settings of a project's alerts, as stored. */
 export type AlertSettings = z.output<typeof alertsSchema>;
 
 /** The setting of a project without alerts. */

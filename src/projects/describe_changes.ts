@@ -16,7 +16,7 @@ type Move = { from: Json; to: Json };
 /** The most that one audit row describes, in bytes of JSON. */
 const partBytesMax = 24 * 1024;
 
-/** What an update has changed. */
+/** The settings that an update has changed. */
 interface DescribedChanges {
   /** The top-level settings whose value has changed. */
   fields: string[];

@@ -27,7 +27,7 @@ function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   return isWrapper ? unwrapped(schema.def.innerType) : schema;
 }
 
-/** What the document says of a schema, without its name: the patch is another schema. */
+/** The description of a schema in the document, without its name: the patch is another schema. */
 function describe(...schemas: z.core.$ZodType[]) {
   const { id: _, ...described } = Object.assign(
     {},

@@ -222,5 +222,5 @@ export const pricingSchema = z.strictObject({
     description: "By the model's exact name; `*` for all others.",
   }),
 }).meta({ id: "Pricing", description: "What a project charges." });
-/** What a project charges, as stored. */
+/** The prices of a project, as stored. */
 export type Pricing = z.output<typeof pricingSchema>;

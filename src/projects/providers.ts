@@ -22,19 +22,22 @@ export interface KnownFields {
   refused?: readonly string[];
 }
 
-/** What is known of a provider beforehand. */
+/** The properties of a provider that are known beforehand. */
 export interface Provider {
-  /** Its base URL; null where each customer has one. */
+  /** The provider's base URL; null where each customer has one. */
   url: string | null;
   /** Null where each is tried once. */
   formats: readonly UpstreamFormat[] | null;
   keyHeader: KeyHeader;
   /** Headers that it requires of every request. */
   headers?: Readonly<Record<string, string>>;
-  /** Its list of models, below the base URL. Absent: `/models`. Null: it lists other names. */
+  /**
+   * The path of the provider's list of models, below the base URL. Absent: `/models`. Null: the
+   * list has other names.
+   */
   modelsPath?: string | null;
   fields?: KnownFields;
-  /** Its id in the catalogue of list prices. */
+  /** The provider's id in the catalogue of list prices; null where it has none. */
   catalogue: string | null;
 }
 

@@ -21,7 +21,7 @@ export async function listProjectsToReseal(
   return { projects: projects.slice(0, pageSize), nextCursor: projects[pageSize]?.id ?? null };
 }
 
-/** What a walk over secrets has done so far. */
+/** The progress of a walk over secrets. */
 export interface Resealed {
   /** How many secrets were encrypted with another key. */
   count: number;
@@ -47,7 +47,7 @@ export async function resealOne<T extends Sealed | null | undefined>(
   }
 }
 
-/** What resealing depends on. */
+/** The services that resealing depends on. */
 export interface ResealDeps {
   deps: Pick<Deps, "kv" | "committer" | "id" | "clock">;
   admin: ProjectAdmin;

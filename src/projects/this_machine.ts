@@ -1,6 +1,6 @@
 import { isLoopback } from "../config/config.ts";
 
-/** What proxies and tunnels add to the requests that they pass on. */
+/** Matches headers that proxies and tunnels add to the requests that they pass on. */
 const proxyHeader =
   /^((x-)?forwarded|via$|x-real-ip$|cf-|true-client-ip$|x-(cluster-)?client-ip$|x-original-|x-envoy-|fly-|fastly-)/;
 

@@ -2,12 +2,12 @@ import { type Amount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import type { Kv } from "../store/kv.ts";
 import { listRequests } from "./list.ts";
 
-/** What was done with one API key, as far as the log of requests was read. */
+/** The use of one API key, as far as the log of requests was read. */
 export interface KeyUse {
   /** The last request, in milliseconds since 1970. */
   lastAt: number;
   requests: number;
-  /** What the requests were charged. */
+  /** The sum of the charges of the requests. */
   spent: Amount;
 }
 

@@ -104,7 +104,7 @@ export async function readRequestAt(
   throw notFound("request");
 }
 
-/** What a row contains that has a request that matches: other rows need not be parsed. */
+/** Texts that a row must contain to hold a match; other rows are skipped unparsed. */
 function textsOf({ id, user, model, key, outcome, reason }: RequestFilter): string[] {
   return [id, user, model, key, outcome, reason].flatMap((text) =>
     text === undefined ? [] : [JSON.stringify(text)]

@@ -5,7 +5,7 @@ export const requestOutcomes = ["completed", "failed", "canceled", "refused"] as
 /** How a request ended; `refused`: it was not sent to a model. */
 export type RequestOutcome = typeof requestOutcomes[number];
 
-/** What is recorded of one request, whatever came of it. It has no text of the request. */
+/** The record of one request, whatever came of it. It has no text of the request. */
 export interface RequestRecord {
   /** Our own id. */
   id: string;
@@ -32,9 +32,9 @@ export interface RequestRecord {
   inputTokens: number;
   cachedTokens: number;
   outputTokens: number;
-  /** What was charged, as a decimal string. */
+  /** The charge, as a decimal string. */
   cost: string;
-  /** What it cost by the provider's price list; null where that is not known. */
+  /** The request's cost by the provider's price list; null where that is not known. */
   upstreamCost: string | null;
   /** The upstream that answered, where the request was routed. */
   upstream: string | null;

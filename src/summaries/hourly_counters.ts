@@ -7,7 +7,7 @@ import type { Increment } from "../store/kv.ts";
 interface CountedEntry {
   projectId: string;
   kind: string;
-  /** What was due: the amount that moved, and what could not be collected. */
+  /** The amount due: what moved, and the shortfall. */
   amount: Amount;
   shortfall: Amount;
   usage: (Partial<StoredTokens> & { model: string; upstreamCost?: string }) | null;
@@ -87,9 +87,9 @@ interface CountedAttempt {
   model: string;
   /** From its start to the first event or the end of a whole response; null where it failed. */
   firstTokenMs: number | null;
-  /** What was charged for its response. */
+  /** The charge of the attempt's response. */
   amount: Amount;
-  /** What it is known to have cost by the provider's price list. */
+  /** The attempt's known cost by the provider's price list. */
   upstreamCost: Amount;
   /** In milliseconds since 1970. */
   at: number;
@@ -166,7 +166,7 @@ interface CountedKeyRequest {
   inputTokens: number;
   outputTokens: number;
   cost: Amount;
-  /** What it cost by the provider's price list; null where that is not known. */
+  /** The call's cost by the provider's price list; null where that is not known. */
   upstreamCost: Amount | null;
   /** In milliseconds since 1970. */
   at: number;

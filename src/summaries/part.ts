@@ -5,7 +5,7 @@ import { decodeSum, type Sum } from "../store/sums.ts";
 import { startOfHour } from "./hourly_counters.ts";
 import { addAll, callsOf, type CallTotals, summaryRows, totalsOf } from "./summary.ts";
 
-/** What was done with one model or with one API key. */
+/** The model or the API key whose use is added up. */
 export type SummaryPart = { model: string } | { key: string };
 
 /** The requests of one model or key. Amounts are in 1e-9 units. */
@@ -16,10 +16,10 @@ interface PartTotals {
   refused: number;
   inputTokens: number;
   outputTokens: number;
-  /** What was charged. */
+  /** The sum of the charges. */
   cost: Amount;
   upstreamCost: Amount;
-  /** What was charged where the upstream cost is known, less that. */
+  /** The charges where the upstream cost is known, less that cost. */
   margin: Amount;
   /** The average of those that neither failed nor were refused, in ms; null for none. */
   latencyMs: number | null;
@@ -30,7 +30,7 @@ interface PartTotals {
 /** The requests of one model or key over a time: in total and by hour. */
 export interface PartSummary {
   totals: PartTotals;
-  /** Only hours in which there was something, in order. `start` is in ms since 1970. */
+  /** Only hours with some use, in order. `start` is in ms since 1970. */
   hours: { start: number; totals: PartTotals }[];
 }
 

@@ -7,9 +7,9 @@ export interface RefusedModels {
   nameOf(projectId: string, model: string): string;
 }
 
-/** So many models of a project are counted by name in an hour: each is a value in the store. */
+/** How many models of a project are counted by name in an hour: each is a value in the store. */
 const namesMax = 50;
-/** What all further ones are called. */
+/** The name under which all further models are counted. */
 const otherModels = "other models";
 
 /** Creates the names of one process. */

@@ -12,7 +12,7 @@ import {
   upstreamCostPosition,
 } from "./hourly_counters.ts";
 
-/** What a project's users did. Tokens are counts; fields from `cost` on are amounts. */
+/** The use of a project by its users. Tokens are counts; fields from `cost` on are amounts. */
 export interface SummaryTotals extends TokenCounts {
   /** Responses that were charged. */
   requests: number;
@@ -20,13 +20,13 @@ export interface SummaryTotals extends TokenCounts {
   failed: number;
   /** Requests that were refused, for lack of money or by a limit. */
   refused: number;
-  /** What responses were charged, including those that ended with their process. */
+  /** The charges of responses, including those that ended with their process. */
   cost: Amount;
-  /** What responses cost by their providers' price lists, where that is known. */
+  /** The cost of responses by their providers' price lists, where that is known. */
   upstreamCost: Amount;
-  /** What was charged for those responses, less that. */
+  /** The charges of the responses whose upstream cost is known, less that cost. */
   margin: Amount;
-  /** What was due and could not be collected. */
+  /** The amounts due that could not be collected. */
   shortfall: Amount;
   deposits: Amount;
   charges: Amount;
@@ -75,9 +75,9 @@ export interface TargetTotals {
   answers: number;
   /** The average time of those to the first event, or to the end of a whole response, in ms. */
   firstTokenMs: number;
-  /** What was charged for its responses. */
+  /** The charges of the target's responses. */
   cost: Amount;
-  /** What its attempts are known to have cost by the provider's price list. */
+  /** The known cost of the target's attempts by the provider's price list. */
   upstreamCost: Amount;
 }
 

@@ -18,7 +18,7 @@ export interface TopUsers {
   flush(): Promise<void>;
 }
 
-/** What one user did in one month. */
+/** The use of one user in one month. */
 interface MonthSpend {
   /** `YYYY-MM`, UTC. */
   month: string;
@@ -29,7 +29,7 @@ interface MonthSpend {
   spent: Amount;
 }
 
-/** What one user did in the month, the day and the hour of their last use. */
+/** The use of one user in the month, the day and the hour of their last use. */
 interface ObservedUse extends MonthSpend {
   /** `YYYY-MM-DD`, UTC. */
   day: string;

@@ -53,7 +53,9 @@ export function emailRemoval(personId: string, hash: string): Write {
   return { ...emptyWrite(), deletes };
 }
 
-/** What a link in an e-mail is for: to confirm an address of a wallet, or to open its wallets. */
+/**
+ * The purpose of a link in an e-mail: to confirm an address of a wallet, or to open its wallets.
+ */
 export interface WalletLink {
   /** The wallet that asked for a confirmation; null for a link that opens wallets. */
   confirms: string | null;

@@ -70,7 +70,7 @@ const perInbox = 5;
 const perWallet = 5;
 const perInstance = 500;
 const pauseMs = minuteMs;
-/** What one network may ask for. */
+/** How many e-mails one network may ask for: at first, and then one in so many ms. */
 const perNetwork = { first: 10, everyMs: 10 * minuteMs } as const;
 const tokenBytes = 32;
 

@@ -7,7 +7,7 @@ export type JoinConsent =
   | { by: "owner"; at: number }
   | { by: "operator"; at: number; reason: string };
 
-/** That one wallet is to become part of another one, or is. */
+/** A join of two wallets: one is to become part of another one, or is. */
 export interface WalletJoin {
   from: string;
   into: string;

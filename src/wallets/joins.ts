@@ -24,7 +24,10 @@ import { readWaysOf, walletExists } from "./ways.ts";
 /** One side of a join. */
 type JoinSide = "from" | "into";
 
-/** What an operator asks for. A wallet that nobody can open needs a reason instead of its owner. */
+/**
+ * An operator's request for a join. A wallet that nobody can open needs a reason instead of its
+ * owner.
+ */
 interface JoinRequest {
   from: string;
   into: string;
@@ -40,7 +43,7 @@ export interface WalletJoins {
   ask(request: JoinRequest, by: AuditActor): Promise<WalletJoin>;
   /** Throws 404 where nothing is asked, 400 once it is done. */
   withdraw(from: string, by: AuditActor): Promise<void>;
-  /** What is asked of a wallet's owner. */
+  /** The joins for which a wallet's owner is asked. */
   askedOf(personId: string): Promise<WalletJoin[]>;
   /** A wallet's owner confirms; harmless where nothing is asked of them. */
   confirm(from: string, personId: string): Promise<void>;
@@ -94,7 +97,7 @@ export function createWalletJoins(deps: JoinDeps, transfers: Transfers): WalletJ
     return next;
   }
 
-  /** What fails is done by the sweep. */
+  /** Moves the money of a joined wallet. Where that fails, the sweep does it. */
   async function run({ from }: WalletJoin): Promise<void> {
     await ownerOf(kv, from)
       .then((into) => moveAll(deps, transfers, { from, into }))

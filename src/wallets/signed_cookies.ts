@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createSignedTokens, type SignedTokens } from "../store/signed_tokens.ts";
 
-/** What a signed cookie says. */
+/** The content of a signed cookie. */
 interface SignedCookie {
   personId: string;
   epoch: number;

@@ -12,7 +12,7 @@ import {
 import { emptyWrite, type Key, type Kv, type Write } from "../store/kv.ts";
 import { pagesUnder } from "../store/scan.ts";
 
-/** What a person decided about one user of one project. */
+/** A person's decision about one user of one project. */
 export interface WalletConnection extends LinkSubject {
   authorization: Authorization;
 }
