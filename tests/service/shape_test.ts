@@ -36,7 +36,7 @@ Deno.test("imports: a module imports the modules below it, and none above", () =
   flags(
     importDirection,
     "src/webhooks/delivery/lease.ts",
-    `import { a } from "../ledger/entries.ts";`,
+    `import { a } from "../../ledger/entries.ts";`,
   );
   flags(importDirection, "src/console/page.ts", `import { a } from "../platform/log.ts";`);
   flags(importDirection, "src/store/commit.ts", `\nimport { a } from "../events/outbox.ts";`, 2);

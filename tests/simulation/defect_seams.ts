@@ -1,3 +1,4 @@
+import { toAmount } from "../../src/base/money.ts";
 import { AccountTx } from "../../src/ledger/account_tx.ts";
 import type { Committer } from "../../src/store/commit.ts";
 import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
@@ -67,12 +68,16 @@ export function accountTx<Name extends "put" | "takeHold" | "credit" | "debit" |
   };
 }
 
-/** Returns what is available, in place of the balance. */
+/** Replaces what the balance leaves. */
 export function available(get: (this: AccountTx) => bigint): () => () => void {
   return () => {
-    const inner = Object.getOwnPropertyDescriptor(AccountTx.prototype, "available");
-    Object.defineProperty(AccountTx.prototype, "available", { get, configurable: true });
-    return () => void (inner && Object.defineProperty(AccountTx.prototype, "available", inner));
+    const inner = AccountTx.prototype.bounds;
+    AccountTx.prototype.bounds = function (this: AccountTx, budgets) {
+      const [balance, ...others] = inner.call(this, budgets);
+      const left = toAmount(get.call(this));
+      return balance ? [{ ...balance, left }, ...others] : others;
+    };
+    return () => void (AccountTx.prototype.bounds = inner);
   };
 }
 
