@@ -1,5 +1,6 @@
 import { toAmount } from "../../src/base/money.ts";
 import { AccountTx } from "../../src/ledger/account_tx.ts";
+import type { SpendingBound } from "../../src/ledger/bounds.ts";
 import type { Committer } from "../../src/store/commit.ts";
 import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
 import type { Seams } from "./process.ts";
@@ -68,17 +69,24 @@ export function accountTx<Name extends "put" | "takeHold" | "credit" | "debit" |
   };
 }
 
-/** Replaces what the balance leaves. */
-export function available(get: (this: AccountTx) => bigint): () => () => void {
+/** Changes what bounds a user's spending. */
+export function bounds(
+  change: (this: AccountTx, bounds: readonly SpendingBound[]) => readonly SpendingBound[],
+): () => () => void {
   return () => {
     const inner = AccountTx.prototype.bounds;
     AccountTx.prototype.bounds = function (this: AccountTx, budgets) {
-      const [balance, ...others] = inner.call(this, budgets);
-      const left = toAmount(get.call(this));
-      return balance ? [{ ...balance, left }, ...others] : others;
+      return change.call(this, inner.call(this, budgets));
     };
     return () => void (AccountTx.prototype.bounds = inner);
   };
+}
+
+/** Replaces what the balance leaves. */
+export function available(get: (this: AccountTx) => bigint): () => () => void {
+  return bounds(function ([balance, ...others]) {
+    return balance ? [{ ...balance, left: toAmount(get.call(this)) }, ...others] : others;
+  });
 }
 
 /** Whether a key is one of these kinds. */

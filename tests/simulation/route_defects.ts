@@ -62,6 +62,6 @@ export const routeDefects: readonly Defect[] = [
   {
     name: "a continued response forgets where it is kept",
     seams: writing(withoutKeeper),
-    seedsMax: 200,
+    seedsMax: 100,
   },
 ];

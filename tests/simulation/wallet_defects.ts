@@ -1,4 +1,3 @@
-import { availableIn } from "../../src/ledger/account.ts";
 import {
   type Authorization,
   decodeAuthorization,
@@ -10,7 +9,7 @@ import type { Write } from "../../src/store/kv.ts";
 import type { Seams } from "./process.ts";
 import {
   accountTx,
-  available,
+  bounds,
   type Defect,
   is,
   reading,
@@ -39,9 +38,7 @@ export const walletDefects: readonly Defect[] = [
   },
   {
     name: "a wallet's cap applies to each response, not to a day",
-    install: available(function () {
-      return availableIn(this.account);
-    }),
+    install: bounds((all) => all.filter(({ refusal }) => refusal !== "daily_cap")),
     seedsMax: 80,
   },
   {
@@ -68,7 +65,7 @@ export const walletDefects: readonly Defect[] = [
         (key[0] === "account" || key[0] === "entry") && key[1] === left.owner;
       return { ...write, sets: write.sets.filter((set) => !stays(set)) };
     }),
-    seedsMax: 100,
+    seedsMax: 200,
   },
   {
     name: "money moves between wallets on accounts that may be stale",
