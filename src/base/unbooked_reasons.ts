@@ -13,6 +13,7 @@ export const unbookedReasons = {
   other_currency: "The currency is not the one that was requested.",
   other_refund_currency: "A refund or dispute has another currency than its payment.",
   unexpected_event: "The event does not have the shape that Stripe documents.",
+  other_mode: "The event is of Stripe’s test mode and the key here is live, or the reverse.",
   failed: "Recording the payment failed. Stripe sends the event again.",
 } as const;
 

@@ -80,7 +80,8 @@ const stripe: EndpointDoc = {
   description: "The webhook of this server's own Stripe account, with the types " +
     "`checkout.session.completed`, `checkout.session.async_payment_succeeded`, " +
     "`checkout.session.async_payment_failed`, " +
-    "`charge.refunded`, `refund.failed`, `charge.dispute.created`, " +
+    "`charge.refunded`, `refund.created`, `refund.updated`, `refund.failed`, " +
+    "`charge.dispute.created`, " +
     "`charge.dispute.funds_withdrawn`, `charge.dispute.closed` and " +
     "`charge.dispute.funds_reinstated`. Each event counts once. The body is Stripe's event, as it was signed.",
   headers: z.object({
@@ -108,7 +109,8 @@ const stripe: EndpointDoc = {
       status: 400,
       code: "invalid_value",
       when: "The session's amount or currency is not the one that was requested, its user cannot " +
-        "exist, or a refund or dispute has another currency than its payment.",
+        "exist, a refund or dispute has another currency than its payment, or the event is of " +
+        "Stripe's test mode and the key is live, or the reverse.",
     },
     {
       status: 403,

@@ -18,7 +18,12 @@ import {
   stripeTrigger,
 } from "./reversals.ts";
 import { type OurSession, projectIdOfSession, readCheckoutSession } from "./session.ts";
-import { type CheckoutReport, type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
+import {
+  type CheckoutReport,
+  type CheckoutSession,
+  type PaymentChange,
+  readStripeEvent,
+} from "./stripe_events.ts";
 import { claimedSession } from "./unbooked.ts";
 
 /** Another text cannot be a project's id, and may be too long for a key. */
@@ -38,7 +43,10 @@ export async function handleEvent(services: PaymentDeps, signed: SignedEvent): P
   const { merchant, event } = signed;
   const parsed = await orReport(services, signed, () => readStripeEvent(event));
   if (parsed === null) return "ignored";
-  if (parsed.kind !== "session") return await applyReversal(services, merchant.id, parsed);
+  if (parsed.kind !== "session") {
+    if (isOtherMode(signed)) throw refuseChange(services, signed, parsed);
+    return await applyReversal(services, merchant.id, parsed);
+  }
   return await orReport(services, signed, () => handleSession(services, signed, parsed));
 }
 
@@ -75,6 +83,29 @@ async function report(
   await reportUnbooked({ ...told, cause });
 }
 
+/**
+ * Whether an event is of Stripe's test mode and the account's key is live, or the reverse: then no
+ * such money has come.
+ */
+function isOtherMode({ merchant: { account }, event }: SignedEvent): boolean {
+  const { livemode, data } = Object(event);
+  const isLive = livemode ?? Object(Object(data).object).livemode;
+  return account.isLive !== null && typeof isLive === "boolean" && isLive !== account.isLive;
+}
+
+/** Reports a refund or dispute of the other mode, and returns the error to answer with. */
+function refuseChange(
+  { deps: { log, metrics } }: PaymentDeps,
+  { merchant, requestId }: SignedEvent,
+  { eventId, paymentIntent, reason: type }: PaymentChange,
+): ApiError {
+  const reason = "other_mode";
+  metrics.unbookedPayments[reason].add();
+  const about = { requestId, merchant: merchant.id, paymentIntent, eventId, type };
+  log("error", "refund_not_booked", { ...about, reason });
+  return new UnbookedError(reason);
+}
+
 /** Records a paid session, once. One that is not paid yet is shown as on its way. */
 async function handleSession(
   services: PaymentDeps,
@@ -83,6 +114,9 @@ async function handleSession(
 ): Promise<Outcome> {
   const project = await projectOfSession(services, signed, session);
   if (project === null) return "ignored";
+  if (isOtherMode(signed)) {
+    return await refuseSession(services, signed, { project, session, reason: "other_mode" });
+  }
   const state = readCheckoutSession(project, session);
   switch (state.kind) {
     case "paid":
@@ -114,17 +148,21 @@ async function refuseSession(
     await report(services, signed, { reason, currency: project.currency });
   }
   if (reason === "missing_user" || reason === "other_wallet") return "ignored";
-  if (session.payment_status !== "paid" && reason !== "invalid_user") return "ignored";
+  const isOfAny = reason === "invalid_user" || reason === "other_mode";
+  if (session.payment_status !== "paid" && !isOfAny) return "ignored";
   throw new UnbookedError(reason);
 }
 
-/** A paid session that has been reported as not booked. */
+const usualMessage = "The session's amount or currency is not the one that was requested.";
+const unbookedMessages: Partial<Record<UnbookedReason, string>> = {
+  invalid_user: "The session names a user that cannot exist.",
+  other_mode: "The event is of Stripe's test mode and the key here is live, or the reverse.",
+};
+
+/** A paid session that has been reported as not booked, or another event of the other mode. */
 class UnbookedError extends ApiError {
   constructor(reason: UnbookedReason) {
-    const message = reason === "invalid_user"
-      ? "The session names a user that cannot exist."
-      : "The session's amount or currency is not the one that was requested.";
-    super(400, { message, code: "invalid_value" });
+    super(400, { message: unbookedMessages[reason] ?? usualMessage, code: "invalid_value" });
   }
 }
 
@@ -133,7 +171,7 @@ async function recordPayment(
   merchant: Merchant,
   { project, paid }: { project: Project; paid: OurSession },
 ): Promise<Outcome> {
-  const { id, ref, amount, paymentIntent } = paid;
+  const { id, ref, amount, paymentIntent, paidUnits } = paid;
   const own = accountKey(project.id, ref.user);
   const pending = pendingKeyOf(paid);
   const paymentKey = paymentIntent === null ? null : stripePaymentKey(merchant.id, paymentIntent);
@@ -170,7 +208,7 @@ async function recordPayment(
       if (tx.row(paymentKey)) throw idempotencyKeyReused();
       const { currency } = project;
       const payment: Payment = { activityId: entry.id, ref, currency, since: emptyPaymentTotals };
-      tx.put(paymentKey, toBytes(payment));
+      tx.put(paymentKey, toBytes(paidUnits === undefined ? payment : { ...payment, paidUnits }));
     },
   }).catch((error) => {
     if (!isAlreadyRecorded(error)) throw error;

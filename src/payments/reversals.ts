@@ -17,6 +17,7 @@ import { type ExpiringKind, keysWithExpiry, withExpiry } from "../store/expiry.t
 import type { StripeReceipt } from "./api_doc.ts";
 import {
   applyChange,
+  decodePayment,
   outstanding,
   type Payment,
   type PaymentTotals,
@@ -125,16 +126,17 @@ async function recordChange(
   row: Row,
   change: PaymentChange,
 ): Promise<Outcome | null> {
-  const payment = fromBytes<Payment>(row.value ?? new Uint8Array());
-  const { ref, activityId, currency } = payment;
+  const payment = decodePayment(row.value ?? new Uint8Array());
+  const { ref, activityId } = payment;
   requireSameCurrency(services, { row, payment, change });
-  const done = change.kind === "reversal" ? "debited" : "credited";
+  const isBack = change.kind === "failed refund" || change.kind === "reinstatement";
+  const done = isBack ? "credited" : "debited";
   const since = applyChange(payment, change);
   if (since === null) return wasDebited(payment, change) ? done : "ignored";
   const original = await services.recorder.findEntry(ref, activityId);
   if (!original) return "ignored";
   const whole = fromDecimal(absoluteAmount(original));
-  const { take, give, recovered } = outstanding(since, whole, currency);
+  const { take, give, recovered } = outstanding(payment, since, whole);
   const settling = reversalRequest({ row, payment, original, since, change });
   if (take > 0n && await recordRefund(services, settling(take))) return done;
   if (give > 0n || recovered > 0n) {

@@ -11,8 +11,11 @@ import type { CheckoutSession } from "./stripe_events.ts";
 export interface OurSession {
   id: string;
   ref: AccountRef;
+  /** What was asked for: tax that came on top of it is not the user's money. */
   amount: Amount;
   paymentIntent: string | null;
+  /** What was paid in all, in Stripe's units; absent where that is the amount. */
+  paidUnits?: number;
 }
 
 /** What a checkout session requires: to record it, to wait for its payment, nothing, or help. */
@@ -28,7 +31,7 @@ export function projectIdOfSession({ metadata }: CheckoutSession): string | null
 
 /** Compares a session with what this project requested for it. */
 export function readCheckoutSession(project: Project, session: CheckoutSession): SessionState {
-  const { id, metadata, payment_status: status, amount_total: units, payment_intent } = session;
+  const { id, metadata, payment_status: status, amount_total: paidUnits, payment_intent } = session;
   if (status !== "paid" && status !== "unpaid") return { kind: "ignored" };
   const user = metadata?.farebox_user;
   if (user === undefined) return unbooked("missing_user");
@@ -39,11 +42,27 @@ export function readCheckoutSession(project: Project, session: CheckoutSession):
     return unbooked("other_wallet");
   }
   if (session.currency !== currency) return unbooked("other_currency");
-  const isRequested = String(units) === metadata?.farebox_units;
-  if (!isRequested || typeof units !== "number") return unbooked("other_amount");
+  const requested = metadata?.farebox_units;
+  const units = possibleUnits(session).find((each) => String(each) === requested);
+  if (units === undefined) return unbooked("other_amount");
   const ref: AccountRef = { projectId: project.id, user, ...(wallet ? { wallet } : {}) };
   const amount = fromStripeUnits(units, currency);
-  return { kind: status, session: { id, ref, amount, paymentIntent: payment_intent ?? null } };
+  const ours: OurSession = { id, ref, amount, paymentIntent: payment_intent ?? null };
+  const hasMore = typeof paidUnits === "number" && paidUnits !== units;
+  return { kind: status, session: hasMore ? { ...ours, paidUnits } : ours };
+}
+
+/**
+ * Returns what a session may have been opened for, in Stripe's units: what was paid, without the
+ * tax that came on top. Tax inside the price is a part of it. Empty where there is a discount.
+ */
+function possibleUnits(
+  { amount_total: total, amount_subtotal: subtotal, total_details }: CheckoutSession,
+): number[] {
+  const { amount_tax, amount_discount, amount_shipping } = total_details ?? {};
+  if (typeof total !== "number" || (amount_discount ?? 0) > 0) return [];
+  if (typeof subtotal === "number") return subtotal <= total ? [total, subtotal] : [];
+  return [total, total - (amount_tax ?? 0) - (amount_shipping ?? 0)];
 }
 
 function unbooked(reason: UnbookedReason): SessionState {

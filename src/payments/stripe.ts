@@ -21,6 +21,8 @@ interface CheckoutRequest {
 
 /** A Stripe account, through the official client. */
 export interface StripeAccount {
+  /** Whether its key is of Stripe's live mode; null where the key does not say. */
+  readonly isLive: boolean | null;
   /**
    * Creates a page at Stripe where this user pays; the same form and amount return the same one.
    * Throws 400, 502.
@@ -63,6 +65,12 @@ export function toStripeUnits(amount: Amount, currency: string): number | null {
 /** Converts Stripe's units to an amount. */
 export function fromStripeUnits(units: number, currency: string): Amount {
   return toAmount((BigInt(units) * unit) / unitsPerOne(currency));
+}
+
+/** Whether a key is of Stripe's live mode, by how it begins; null for a key of another form. */
+export function isLiveKey(secretKey: Secret): boolean | null {
+  const [, mode] = /^[rs]k_(live|test)_/.exec(secretKey.reveal()) ?? [];
+  return mode === undefined ? null : mode === "live";
 }
 
 /** Opens Stripe's client, which is loaded with the first one. */
@@ -110,6 +118,7 @@ export async function openStripe(
   }
 
   return {
+    isLive: isLiveKey(secretKey),
     async createCheckoutSession({ project, ref, amount, formId, backUrl }) {
       const { currency } = project;
       const unitAmount = toStripeUnits(amount, currency);

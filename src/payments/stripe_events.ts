@@ -8,6 +8,8 @@ export const stripeEventTypes = [
   "checkout.session.async_payment_succeeded",
   "checkout.session.async_payment_failed",
   "charge.refunded",
+  "refund.created",
+  "refund.updated",
   "refund.failed",
   "charge.dispute.created",
   "charge.dispute.funds_withdrawn",
@@ -29,11 +31,28 @@ export interface CheckoutReport {
 }
 
 /** Money that went back to the payer, or came back to us: a dispute was won, a refund failed. */
-export type PaymentChange = Reversal | DisputeReinstatement | FailedRefund;
+export type PaymentChange =
+  | RefundTotal
+  | MadeRefund
+  | FailedRefund
+  | Reversal
+  | DisputeReinstatement;
+
+/** What was refunded of a payment in all, failed refunds included. Several events may report it. */
+interface RefundTotal extends StripeEventInfo {
+  kind: "refund total";
+  units: number;
+}
+
+interface MadeRefund extends StripeEventInfo {
+  kind: "refund";
+  refundId: string;
+  units: number;
+}
 
 interface Reversal extends StripeEventInfo {
   kind: "reversal";
-  /** For a dispute: several events report on each. */
+  /** Several events report on each dispute. Absent where 0.9.0 stored a part of a refund. */
   disputeId?: string;
   units: number;
 }
@@ -75,6 +94,12 @@ const sessionSchema = z.looseObject({
   metadata: z.record(z.string(), z.string()).nullish(),
   payment_status: z.string(),
   amount_total: units.nullish(),
+  amount_subtotal: units.nullish(),
+  total_details: z.looseObject({
+    amount_tax: units.nullish(),
+    amount_discount: units.nullish(),
+    amount_shipping: units.nullish(),
+  }).nullish(),
   currency: z.string().nullish(),
   payment_intent: stripeReference,
 });
@@ -88,7 +113,6 @@ const chargeRefundedSchema = z.looseObject({
       amount_refunded: units,
       currency: z.string().nullish(),
     }),
-    previous_attributes: z.looseObject({ amount_refunded: units.optional() }).nullish(),
   }),
 });
 const disputeEventSchema = z.looseObject({
@@ -132,14 +156,13 @@ export function readStripeEvent(signed: unknown): StripeEvent | null {
       return { kind: "session", session, hasFailed };
     }
     case "charge.refunded": {
-      const { object, previous_attributes } = parseEvent(chargeRefundedSchema, event).data;
-      const { payment_intent: paymentIntent, amount_refunded } = object;
-      const count = amount_refunded - (previous_attributes?.amount_refunded ?? 0);
-      if (!paymentIntent || count <= 0) return null;
-      const info = eventInfo(event, object.currency);
-      return { kind: "reversal", ...info, paymentIntent, units: count };
+      const { object } = parseEvent(chargeRefundedSchema, event).data;
+      const { payment_intent: paymentIntent, amount_refunded: units } = object;
+      if (!paymentIntent || units === 0) return null;
+      return { kind: "refund total", ...eventInfo(event, object.currency), paymentIntent, units };
     }
     // The last one is the name in older versions of Stripe's API.
+    case "refund.created":
     case "refund.failed":
     case "refund.updated":
     case "charge.refund.updated":
@@ -161,14 +184,15 @@ function eventInfo(
   return { eventId, reason, ...(currency ? { currency: currency.toLowerCase() } : {}) };
 }
 
-/** Whether a refund came back: a bank may reject it days after Stripe reported it as made. */
+/** Reads a refund: a bank may reject it days after Stripe reported it as made. */
 function readRefund(
   event: { id: string; type: string },
   { id: refundId, status, payment_intent: paymentIntent, amount: units, currency }: Refund,
 ): PaymentChange | null {
-  if (!paymentIntent || (status !== "failed" && status !== "canceled")) return null;
-  const info = eventInfo(event, currency);
-  return { kind: "failed refund", ...info, paymentIntent, refundId, units };
+  if (!paymentIntent || units === 0) return null;
+  const hasFailed = event.type === "refund.failed" || status === "failed" || status === "canceled";
+  const about = { ...eventInfo(event, currency), paymentIntent, refundId, units };
+  return { kind: hasFailed ? "failed refund" : "refund", ...about };
 }
 
 type Refund = z.output<typeof refundEventSchema>["data"]["object"];
@@ -179,28 +203,29 @@ type Dispute = z.output<typeof disputeEventSchema>["data"]["object"];
  */
 function readDispute(
   event: { id: string; type: string },
-  { id: disputeId, status = "", payment_intent: paymentIntent, amount, currency }: Dispute,
+  { id: disputeId = "", status = "", payment_intent: paymentIntent, amount, currency }: Dispute,
 ): PaymentChange | null {
   if (!paymentIntent || amount === 0) return null;
   const info = eventInfo(event, currency);
-  const about = { ...info, paymentIntent, ...(disputeId ? { disputeId } : {}) };
+  const about = { ...info, paymentIntent, disputeId };
   switch (event.type) {
     case "charge.dispute.created":
       return status.startsWith("warning_") ? null : { kind: "reversal", ...about, units: amount };
     case "charge.dispute.funds_withdrawn":
       return { kind: "reversal", ...about, units: amount };
     case "charge.dispute.closed":
-      return disputeId && status === "won" ? { kind: "reinstatement", ...about, disputeId } : null;
+      return status === "won" ? { kind: "reinstatement", ...about } : null;
     default:
-      return disputeId ? { kind: "reinstatement", ...about, disputeId } : null;
+      return { kind: "reinstatement", ...about };
   }
 }
 
 /** The types of events about refunds and disputes. */
 export const changeEventTypes = [
   "charge.refunded",
-  "refund.failed",
+  "refund.created",
   "refund.updated",
+  "refund.failed",
   "charge.refund.updated",
   "charge.dispute.created",
   "charge.dispute.funds_withdrawn",

@@ -17,8 +17,11 @@ const paymentSchema = z.object({
   activityId: z.string().min(1).max(64),
   ref: accountRefSchema,
   currency: z.string(),
+  paidUnits: z.int().optional(),
   since: z.object({
     refunded: unitsByName,
+    refundedInAll: z.int().optional(),
+    refunds: unitsByName.optional(),
     failed: unitsByName.optional(),
     withdrawn: unitsByName,
     reinstated: z.array(z.string()),

@@ -1,3 +1,4 @@
+import { dollarIn } from "./currency_worth.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, unit } from "../base/money.ts";
 
 // https://docs.stripe.com/currencies: amounts are in the smallest unit. These currencies have none,
@@ -14,13 +15,6 @@ const stripeMinimums: Readonly<Record<string, string>> = {
   ...{ usd: "0.5", aed: "2", aud: "0.5", bgn: "1", brl: "0.5", cad: "0.5", chf: "0.5", czk: "15" },
   ...{ dkk: "2.5", eur: "0.5", gbp: "0.3", hkd: "4", huf: "175", inr: "0.5", jpy: "50", mxn: "10" },
   ...{ myr: "2", nok: "3", nzd: "0.5", pln: "2", ron: "2", sek: "3", sgd: "0.5", thb: "10" },
-};
-
-/** About how many of a currency are worth one dollar, as a power of ten; 1 for all others. */
-const magnitudes: Readonly<Record<string, bigint>> = {
-  ...{ czk: 10n, mxn: 10n, thb: 10n, djf: 100n, huf: 100n, isk: 100n, jpy: 100n, vuv: 100n },
-  ...{ xpf: 100n, clp: 1_000n, kmf: 1_000n, krw: 1_000n, mga: 1_000n, rwf: 1_000n, ugx: 1_000n },
-  ...{ xaf: 1_000n, xof: 1_000n, bif: 1_000n, gnf: 10_000n, pyg: 10_000n, vnd: 10_000n },
 };
 
 /** Returns how many of Stripe's units make one of the currency. */
@@ -65,14 +59,14 @@ export interface TopUpRange {
 
 /** Returns the usual amounts of a currency, all of which can be paid at Stripe. */
 export function usualTopUp(currency: string): TopUpRange {
-  const magnitude = magnitudes[currency] ?? 1n;
-  const times = (count: bigint) => toAmount(count * magnitude * unit);
+  const { step, least, most } = dollarIn(currency);
+  const times = (count: bigint) => toAmount(count * unit);
   const { minimum } = payableIn(currency, true);
-  const min = minimum > times(1n) ? minimum : times(1n);
+  const min = minimum > times(least) ? minimum : times(least);
   return {
-    amounts: [5n, 10n, 25n].map((count) => formatAmount(times(count))),
+    amounts: [5n, 10n, 25n].map((count) => formatAmount(times(count * step))),
     min: formatAmount(min),
-    max: formatAmount(times(1_000n)),
+    max: formatAmount(times(most)),
   };
 }
 

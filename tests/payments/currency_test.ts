@@ -48,6 +48,67 @@ Deno.test("currency: the usual amounts of every currency can be paid at Stripe a
   assert.deepEqual(usualTopUp("usd"), { amounts: ["5", "10", "25"], min: "1", max: "1000" });
 });
 
+/** https://docs.stripe.com/currencies: all that can be charged, by how many are about a dollar. */
+const chargeable: [perDollar: number, currencies: string][] = [
+  [0.3, "kwd"],
+  [0.4, "bhd omr"],
+  [0.7, "jod"],
+  [0.8, "chf fkp gbp gip kyd shp"],
+  [0.9, "eur"],
+  [1, "usd bmd bnd bsd cad pab sgd"],
+  [2, "ang aud awg azn bam bbd bgn bzd fjd nzd top xcg"],
+  [3, "byn gel ils pen tnd wst xcd"],
+  [4, "aed myr pgk pln qar ron sar"],
+  [6, "brl dkk"],
+  [7, "bob cny hrk ttd"],
+  [8, "gtq hkd mop sbd"],
+  [9, "mad sek svc tjs"],
+  [10, "bwp ghs nok scr"],
+  [20, "czk lsl mdl mvr mxn nad sle stn szl zar zmw"],
+  [30, "hnl thb twd"],
+  [40, "nio srd try uah uyu"],
+  [50, "egp mkd mur"],
+  [60, "dop mzn php"],
+  [70, "afn gmd"],
+  [80, "all rub"],
+  [90, "inr kgs"],
+  [100, "bdt cve dzd etb htg isk kes npr rsd vuv xpf"],
+  [200, "djf gyd jmd jpy lrd yer"],
+  [300, "huf lkr pkr"],
+  [400, "amd kmf"],
+  [500, "crc kzt"],
+  [600, "sos xaf xof"],
+  [900, "aoa"],
+  [1000, "ars clp krw ngn rwf"],
+  [2000, "mmk mwk tzs"],
+  [3000, "bif cdf ugx"],
+  [4000, "cop khr mga mnt"],
+  [7000, "pyg"],
+  [9000, "gnf"],
+  [10000, "uzs"],
+  [20000, "idr lak sll std"],
+  [30000, "vnd"],
+  [90000, "lbp"],
+];
+for (const [perDollar, listed] of chargeable) {
+  Deno.test(`currency: about ${perDollar} to the dollar: the usual amounts can be paid, and reach some hundred dollars`, () => {
+    for (const currency of listed.split(" ")) {
+      const { amounts, min, max } = usualTopUp(currency);
+      const dollarsOf = (amount: string) => Number(amount) / perDollar;
+      for (const amount of [...amounts, min]) {
+        const dollars = dollarsOf(amount);
+        assert.ok(dollars >= 0.4 && dollars <= 100, `${currency} ${amount} is $${dollars}`);
+      }
+      assert.ok(amounts.every((amount) => dollarsOf(amount) > 0.5), `${currency} ${amounts}`);
+      const most = dollarsOf(max);
+      assert.ok(most >= 250 && most <= 4_000, `${currency} ${max} is $${most}`);
+      // https://docs.stripe.com/api/charges: eight digits, and twelve for IDR.
+      const units = amounts.map((amount) => toStripeUnits(fromDecimal(amount), currency) ?? NaN);
+      assert.ok(units.every((each) => each <= 99_999_999), `${currency} ${units}`);
+    }
+  });
+}
+
 const finer: [currency: string, topUp: Body, field: string][] = [
   ["jpy", { amounts: ["500", "1000.5"] }, "topUp.amounts"],
   ["jpy", { min: "0.5" }, "topUp.min"],

@@ -154,7 +154,15 @@ Deno.test("stripe: if the project has refunded a part of a payment, the rest is 
   const [entry] = await world.activities("ada");
   assert.deepEqual([entry?.amount, entry?.shortfall], ["6", "0"]);
   const again = { ...refund, id: "evt_more" };
-  assert.deepEqual(told(await tell(again)), [200, "ignored"], "nothing is left");
+  assert.deepEqual(told(await tell(again)), [200, "debited"], "the same refund");
+  const lost = { id: "dp_1", payment_intent: session.payment_intent, amount: 1000 };
+  const more = {
+    ...refund,
+    id: "evt_lost",
+    type: "charge.dispute.created",
+    data: { object: lost },
+  };
+  assert.deepEqual(told(await tell(more)), [200, "ignored"], "nothing is left");
 });
 
 Deno.test("stripe: of very many changes that wait for a payment, each one that is too old is dropped", async () => {

@@ -102,6 +102,10 @@ export class StripeSide {
       () => [refund(0, cents), ...failed(cents)],
       () => [refund(0, 1), ...failed(1), dispute()],
       () => [refund(0, 1)],
+      () => {
+        const told = refund(0, 1);
+        return [told, this.#event(told.type, told.data.object)];
+      },
       () => Array.from({ length: cents }, (_, back) => refund(back, back + 1)),
       () => [dispute()],
       () => [refund(0, cents), dispute()],
