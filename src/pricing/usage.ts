@@ -5,11 +5,14 @@ import {
   type CacheTokens,
   completionNames,
   firstCount,
+  flatReport,
+  isReasoningBeside,
   promptNames,
   readCache,
   readMedia,
   readReasoning,
   readSearchContext,
+  readSides,
   readStatedCost,
   readTier,
   readToolCalls,
@@ -30,8 +33,14 @@ export interface ReportedUsage {
   toolInput: number;
   /** Whether it counts sources that were read to answer. */
   hasCitations: boolean;
-  /** Whether fractions of tokens were rounded. */
-  isRounded: boolean;
+  /** Tokens of which it does not say whether they are of the prompt or of the response. */
+  unassigned: number;
+  /** Whether it says how many tokens the prompt has, and not only of parts of it. */
+  saysInput: boolean;
+  /** Whether it says how many tokens the response has. */
+  saysOutput: boolean;
+  /** Whether its own numbers are what was read: none was rounded, or found by its total. */
+  isExact: boolean;
 }
 
 /** The fields of a provider's `usage`, besides tokens, that change the price of its response. */
@@ -55,31 +64,41 @@ export function readReportedExtras(raw: JsonObject): ReportedExtras {
 }
 
 /**
- * Reads a provider's `usage` as a partition; `guides/usage.md` describes the known shapes. Null
- * when it reports nothing: it is not an object, the prompt or the completion is not a number of at
- * least zero, or every count is zero.
+ * Reads a provider's `usage` as a partition; `guides/usage.md` describes the known shapes. A half
+ * that is missing, or zero, comes from the total, and is zero without one. Null when it reports
+ * nothing: it is not an object, a half is not a number of at least zero, or every count is zero.
  */
-export function readUsage(raw: unknown): ReportedUsage | null {
-  if (!isObject(raw)) return null;
-  const prompt = firstCount(raw, promptNames);
-  const completion = firstCount(raw, completionNames);
-  if (prompt === null || completion === null) return null;
+export function readUsage(sent: unknown): ReportedUsage | null {
+  if (!isObject(sent)) return null;
+  const raw = flatReport(sent);
+  const sides = readSides(raw);
+  if (sides === null) return null;
+  const { total } = sides;
   const cache = readCache(raw);
   const reasoning = readReasoning(raw);
   const citation = firstCount(raw, ["citation_tokens"]);
-  const total = firstCount(raw, totalNames);
+  const completion = sides.completion ?? 0;
+  const derived = sides.prompt || citation !== null ? 0 : promptInTotal(raw, {
+    ...{ total, completion, reasoning },
+    cached: cache.read + cache.write,
+  });
+  const prompt = (sides.prompt ?? 0) || derived;
   const surplus = (total ?? 0) - prompt - completion;
   const isNative = total === null && raw.prompt_tokens === undefined && cache.isAnthropic;
   const isBeside = isNative || isCacheBeside(cache, { prompt, surplus, reasoning });
   const besides = isBeside ? cache.read + cache.write : 0;
-  const hidden = hiddenTokens(reasoning, {
+  // A missing response is all that the total has besides its prompt.
+  const isSilent = sides.completion === null || (completion === 0 && !reasoning);
+  // Perplexity's citations and reasoning are not in its totals.
+  const isBesideAll = citation !== null || (total === null && isReasoningBeside(raw));
+  const hidden = hiddenTokens(isSilent ? null : reasoning, {
     completion,
-    // Perplexity's citations and reasoning are not in its totals.
-    surplus: citation === null ? surplus - besides : reasoning ?? 0,
+    surplus: isBesideAll ? reasoning ?? 0 : prompt + besides > 0 ? surplus - besides : 0,
   });
   const input = prompt + besides;
   const output = completion + hidden.output;
-  if (input + hidden.input + output === 0) return null;
+  const unassigned = input + output === 0 ? total ?? 0 : 0;
+  if (input + hidden.input + output + unassigned === 0) return null;
   const media = readMedia(raw);
   const counts = tokenCounts({ citation: citation ?? 0 });
   splitInput(counts, input, { cache, media });
@@ -93,8 +112,30 @@ export function readUsage(raw: unknown): ReportedUsage | null {
     reasoning: reasoning ?? (hidden.output > 0 ? hidden.output : null),
     toolInput: hidden.input + counts.citation,
     hasCitations: citation !== null,
-    isRounded: hasFractions(raw),
+    unassigned,
+    saysInput: sides.prompt !== null || derived > 0,
+    saysOutput: sides.completion !== null || output > 0,
+    isExact: derived === 0 && !(isSilent && output > 0) && !hasFractions(raw),
   };
+}
+
+/**
+ * The prompt of a report that has none, or zero: what its total has besides the response. Zero
+ * where that does not hold what the cache has of it.
+ */
+function promptInTotal(
+  raw: JsonObject,
+  { total, completion, reasoning, cached }: {
+    total: number | null;
+    completion: number;
+    reasoning: number | null;
+    cached: number;
+  },
+): number {
+  if (total === null || completion + (reasoning ?? 0) === 0) return 0;
+  const isBeside = (reasoning ?? 0) > completion || isReasoningBeside(raw);
+  const left = total - completion - (isBeside ? reasoning ?? 0 : 0);
+  return left >= cached ? Math.max(0, left) : 0;
 }
 
 const countNames = [...promptNames, ...completionNames, ...totalNames];

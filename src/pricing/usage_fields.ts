@@ -4,28 +4,71 @@ import type { SearchContextSize } from "./price_level.ts";
 // Names by which servers report usage. `guides/usage.md` says whose they are.
 
 /** Names of the prompt's count, in order of precedence. */
-export const promptNames = ["prompt_tokens", "input_tokens", "promptTokenCount"];
+export const promptNames = [
+  ...["prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count"],
+  ...["promptTokens", "inputTokens"],
+];
 /** Names of the response's count. */
-export const completionNames = ["completion_tokens", "output_tokens", "candidatesTokenCount"];
+export const completionNames = [
+  ...["completion_tokens", "output_tokens", "candidatesTokenCount", "candidates_token_count"],
+  ...["completionTokens", "outputTokens"],
+];
 /** Names of the sum. */
-export const totalNames = ["total_tokens", "totalTokenCount"];
-const reasoningNames = ["reasoning_tokens", "thinking_tokens", "thoughtsTokenCount"];
+export const totalNames = ["total_tokens", "totalTokenCount", "total_token_count", "totalTokens"];
+/** Google's reasoning, which its count of the response leaves out. */
+const googleReasoning = ["thoughtsTokenCount", "thoughts_token_count"];
+const reasoningNames = ["reasoning_tokens", "thinking_tokens", ...googleReasoning];
 const promptDetails = ["prompt_tokens_details", "input_tokens_details", "input_token_details"];
 const completionDetails = ["completion_tokens_details", "output_tokens_details"];
 
-/** The first of these fields that is a count. */
+/** The first of these fields that is a count above zero, else zero where one is zero. */
 export function firstCount(raw: JsonObject, names: readonly string[]): number | null {
+  let zero: number | null = null;
   for (const name of names) {
     const count = countOf(raw[name]);
-    if (count !== null) return count;
+    if (count === null) continue;
+    if (count > 0) return count;
+    zero = count;
   }
-  return null;
+  return zero;
+}
+
+/**
+ * The counts of both sides and their sum, by any name: null for one that is not reported. Null
+ * where a side has a value that is no count, such as a negative number.
+ */
+export function readSides(
+  raw: JsonObject,
+): { prompt: number | null; completion: number | null; total: number | null } | null {
+  const prompt = firstCount(raw, promptNames);
+  if (prompt === null && hasAnyValue(raw, promptNames)) return null;
+  const completion = firstCount(raw, completionNames);
+  if (completion === null && hasAnyValue(raw, completionNames)) return null;
+  return { prompt, completion, total: firstCount(raw, totalNames) };
+}
+
+function hasAnyValue(raw: JsonObject, names: readonly string[]): boolean {
+  return names.some((name) => (raw[name] ?? null) !== null);
+}
+
+/**
+ * A report with its counts on top. Cohere has those that it bills in `billed_units`, and others in
+ * `tokens`.
+ */
+export function flatReport(raw: JsonObject): JsonObject {
+  const within = isObject(raw.billed_units) ? raw.billed_units : raw.tokens;
+  return isObject(within) ? { ...raw, ...within } : raw;
 }
 
 /** Reasoning tokens; null where they are not reported. */
 export function readReasoning(raw: JsonObject): number | null {
   return firstCount(detailsOf(raw, completionDetails), reasoningNames) ??
     firstCount(raw, reasoningNames);
+}
+
+/** Whether reasoning is reported by a name whose owner counts it beside the response. */
+export function isReasoningBeside(raw: JsonObject): boolean {
+  return firstCount(raw, googleReasoning) !== null;
 }
 
 /** Tokens of the prompt's cache. */
@@ -49,19 +92,25 @@ export function readCache(raw: JsonObject): CacheTokens {
   const byLife = (firstCount(lives, ["ephemeral_5m_input_tokens"]) ?? 0) + hour;
   const anthropicRead = countOf(raw.cache_read_input_tokens);
   const anthropicWrite = countOf(raw.cache_creation_input_tokens) ?? (byLife || null);
-  const read = countOf(details.cached_tokens) ??
-    firstCount(raw, otherCachedNames) ?? anthropicRead ?? 0;
-  const write = firstCount(details, ["cache_write_tokens", "cache_creation_tokens"]) ??
-    anthropicWrite ?? countOf(raw.cache_write_tokens) ?? 0;
+  // Zero under one name says nothing about another.
+  const read = countOf(details.cached_tokens) ||
+    firstCount(raw, otherCachedNames) || anthropicRead || 0;
+  const write = firstCount(details, ["cache_write_tokens", "cache_creation_tokens"]) ||
+    anthropicWrite || countOf(raw.cache_write_tokens) || 0;
   return { read, write, hour, isAnthropic: anthropicRead !== null || anthropicWrite !== null };
 }
 
 const otherCachedNames = [
-  "prompt_cache_hit_tokens",
-  "cached_tokens",
-  "num_cached_tokens",
-  "cachedContentTokenCount",
+  ...["prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens"],
+  ...["cachedContentTokenCount", "cached_content_token_count"],
 ];
+
+/** Every field that divides the prompt: one report's are about one partition of it. */
+export const promptFields: ReadonlySet<string> = new Set([
+  ...[...promptNames, ...promptDetails, ...otherCachedNames, "prompt_cache_miss_tokens"],
+  ...["cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"],
+  ...["cache_write_tokens", "promptTokensDetails", "cacheTokensDetails"],
+]);
 
 /** Tokens of sounds and images, those of the cache included in the input's. */
 interface MediaTokens {
@@ -148,10 +197,23 @@ export function readSearchContext(raw: JsonObject): SearchContextSize | null {
   return size === "low" || size === "medium" || size === "high" ? size : null;
 }
 
-/** The tier that served a response, as Anthropic reports it; its fast mode is the tier `fast`. */
+/** Places of inference that have no price of their own. */
+const usualGeos = new Set(["", "global", "not_available"]);
+
+/**
+ * The tier that a report says has served its response: `fast` for Anthropic's fast mode, else a
+ * service tier that is not the standard one, else the region of an inference that was bound to one,
+ * which is dearer. `standard` where it names any of these, and none has a price of its own; null
+ * where it names none.
+ */
 export function readTier(raw: JsonObject): string | null {
-  if (raw.speed === "fast") return "fast";
-  return tierName(raw.service_tier);
+  const { speed, service_tier: sent, inference_geo: geo } = raw;
+  if (speed === "fast") return "fast";
+  const tier = tierName(sent);
+  if (tier !== null && tier !== "standard") return tier;
+  const region = tierName(geo);
+  if (region !== null && !usualGeos.has(region)) return region;
+  return tier ?? (tierName(speed) !== null || region !== null ? "standard" : null);
 }
 
 /** A service tier by its name in a body; null where that is none. */
@@ -166,13 +228,24 @@ const statedMax = 1_000_000;
 
 /**
  * The cost that a provider states, in 1e-12 currency units: OpenRouter's `cost`, Perplexity's
- * `cost.total_cost`, xAI's `cost_in_usd_ticks`, DeepInfra's `estimated_cost`. Zero states nothing.
+ * `cost.total_cost`, xAI's `cost_in_usd_ticks`, DeepInfra's `estimated_cost`. With a key of one's
+ * own, OpenRouter's `cost` is its fee alone: what the key's provider asks is added. Zero states
+ * nothing.
  */
 export function readStatedCost(raw: JsonObject): bigint | null {
   const ticks = raw.cost_in_usd_ticks;
   const stated = isObject(raw.cost) ? raw.cost.total_cost : raw.cost;
   const value = typeof ticks === "number" ? ticks / ticksPerUnit : stated ?? raw.estimated_cost;
-  if (typeof value !== "number" || !(value > 0)) return null;
+  return inParts(value) + ownKeyCost(raw) || null;
+}
+
+/** What the provider of the project's own key asks for a response; zero without such a key. */
+function ownKeyCost({ is_byok: isOwnKey, cost_details: details }: JsonObject): bigint {
+  return isOwnKey === true && isObject(details) ? inParts(details.upstream_inference_cost) : 0n;
+}
+
+function inParts(value: Json | undefined): bigint {
+  if (typeof value !== "number" || !(value > 0)) return 0n;
   return BigInt(Math.min(value, statedMax).toFixed(12).replace(".", ""));
 }
 

@@ -66,7 +66,7 @@ Deno.test("usage: any JSON is a partition of counts, or is rejected", () =>
       if (usage === null) return;
       const { counts } = usage;
       checkClasses(counts);
-      const { prompt_tokens, completion_tokens } = JSON.parse(text);
+      const { prompt_tokens = 0, completion_tokens = 0 } = JSON.parse(text);
       const least = (count: number) => Math.min(1e12, Math.abs(count));
       assert.ok(inputTokensOf(counts) >= least(prompt_tokens), "the prompt is in a class");
       assert.ok(counts.output >= least(completion_tokens), "the completion is output");

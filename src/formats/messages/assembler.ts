@@ -2,10 +2,11 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { isObject, type JsonObject } from "../../base/json.ts";
 import type { CompleteResponse, EventAssembler } from "../../inference/upstream_response.ts";
 import { upstreamDisconnected } from "../../upstreams/errors.ts";
+import { joinReports } from "../../pricing/join_reports.ts";
 import { errorOfEvent, parsedChunk } from "../openai/stream_error.ts";
 import { blockTexts, deltaTexts } from "./blocks.ts";
 import { isName, messageFrom, type ReadingOptions } from "./response.ts";
-import { billedUsage, mergeUsage, usageOf, withToolCalls } from "./usage.ts";
+import { billedUsage, usageOf, withToolCalls } from "./usage.ts";
 
 /** Reads the events of a stream as a whole message. */
 export class MessageAssembler implements EventAssembler {
@@ -34,7 +35,7 @@ export class MessageAssembler implements EventAssembler {
     const chunk = parsedChunk(event.data);
     if (!isObject(chunk)) return;
     const usage = usageOf(chunk) ?? usageOf(chunk.message);
-    if (usage) this.#usage = mergeUsage(this.#usage ?? {}, usage);
+    if (usage) this.#usage = joinReports(this.#usage ?? {}, usage);
     if (usageOnly) return;
     switch (typeof chunk.type === "string" ? chunk.type : event.event) {
       case "message_start":

@@ -1,7 +1,9 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
 import type { ResponseScanner, ServedBy } from "../../inference/upstream_response.ts";
+import { joinReports } from "../../pricing/join_reports.ts";
+import { readTier } from "../../pricing/usage_fields.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
-import { billedUsage, mergeUsage, servedTier } from "./usage.ts";
+import { billedUsage } from "./usage.ts";
 
 /** Reads the usage and the model from the text of a message, or of an event, of any length. */
 export class MessageScanner implements ResponseScanner {
@@ -22,11 +24,11 @@ export class MessageScanner implements ResponseScanner {
 
   get served(): ServedBy {
     const usage = this.#usage;
-    return { model: this.#scanner.served.model, tier: usage && servedTier(usage) };
+    return { model: this.#scanner.served.model, tier: usage && readTier(usage) };
   }
 
   get #usage(): JsonObject | null {
     const found = this.#scanner.usages.filter(isObject);
-    return found.length > 0 ? found.reduce(mergeUsage) : null;
+    return found.length > 0 ? found.reduce((before, next) => joinReports(before, next)) : null;
   }
 }

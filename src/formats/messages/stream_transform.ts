@@ -4,6 +4,8 @@ import { isObject, type JsonObject, nestsDeeper, ownMember, plainText } from "..
 import { jsonDepthMax } from "../../base/limits.ts";
 import type { StreamOptions, StreamTransform } from "../../inference/upstream_response.ts";
 import type { LargeEventPart } from "../../upstreams/event_reader.ts";
+import { joinReports } from "../../pricing/join_reports.ts";
+import { readTier } from "../../pricing/usage_fields.ts";
 import { isErrorChunk, parsedChunk, streamError } from "../openai/stream_error.ts";
 import { startFor } from "./assembler.ts";
 import { blockTexts, deltaTexts } from "./blocks.ts";
@@ -12,14 +14,7 @@ import { stringsIn } from "./content.ts";
 import { eventFrame } from "./errors.ts";
 import { identity, isName } from "./response.ts";
 import { MessageScanner } from "./scanner.ts";
-import {
-  billedUsage,
-  calledTool,
-  mergeUsage,
-  messageServedBy,
-  servedTier,
-  usageOf,
-} from "./usage.ts";
+import { billedUsage, calledTool, messageServedBy, usageOf } from "./usage.ts";
 
 /** Blocks in which an upstream has written something only by their start. */
 const emptyAtFirst = new Set<unknown>(["text", "thinking"]);
@@ -243,10 +238,10 @@ export class MessageStreamTransform implements StreamTransform {
   /** Usage is cumulative: an event may leave out what another has said. */
   #addUsage(usage: JsonObject | null): void {
     if (!usage) return;
-    this.#usage = mergeUsage(this.#usage, usage);
+    this.#usage = joinReports(this.#usage, usage);
     const { meter } = this.#options;
     meter.addUsage(billedUsage(this.#usage));
-    meter.addServed({ model: null, tier: servedTier(this.#usage) });
+    meter.addServed({ model: null, tier: readTier(this.#usage) });
   }
 
   #countCall(block: JsonObject): void {
@@ -271,7 +266,7 @@ export class MessageStreamTransform implements StreamTransform {
   }
 
   #ownStart(sent: JsonObject): string {
-    const usage = mergeUsage({ input_tokens: 0, output_tokens: 0 }, usageOf(sent) ?? {});
+    const usage = joinReports({ input_tokens: 0, output_tokens: 0 }, usageOf(sent) ?? {});
     const content = Array.isArray(sent.content) ? sent.content : [];
     const message = {
       stop_reason: null,

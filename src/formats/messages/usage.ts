@@ -3,7 +3,14 @@ import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
 import type { ServedBy } from "../../inference/upstream_response.ts";
 import type { LastReport } from "../../inference/upstream_response.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
-import { countOf, tierName, toolName } from "../../pricing/usage_fields.ts";
+import {
+  completionNames,
+  countOf,
+  firstCount,
+  promptNames,
+  readTier,
+  toolName,
+} from "../../pricing/usage_fields.ts";
 
 /** The usage of a response that no model produced. */
 export const noMessageUsage: JsonObject = {
@@ -15,33 +22,19 @@ export const noMessageUsage: JsonObject = {
   cost_exact: "0",
 };
 
-/**
- * Two reports of one response as one. The counts of a stream are cumulative, and each event may
- * leave some out or repeat them as zero: of a count, the highest holds.
- */
-export function mergeUsage(before: JsonObject, next: JsonObject): JsonObject {
-  const merged = { ...before };
-  for (const [name, value] of Object.entries(next)) {
-    const known = merged[name];
-    if (value === null && known !== undefined) continue;
-    if (typeof known === "number" && typeof value === "number") {
-      merged[name] = Math.max(known, value);
-    } else if (isObject(known) && isObject(value)) merged[name] = mergeUsage(known, value);
-    else merged[name] = value;
-  }
-  return merged;
-}
-
 /** Iterations whose tokens are billed, and which the counts beside them leave out. */
 const billedBesides = new Set<unknown>(["compaction", "advisor_message"]);
 
 /**
  * The billed tokens of a `usage` object, as `readUsage` reads them: with both sides, with the
- * iterations that its counts leave out, and without a total, since its classes are disjoint.
+ * iterations that its counts leave out, and without a total where it has both sides, since its
+ * classes are disjoint.
  */
 export function billedUsage(usage: JsonObject): JsonObject {
   if (usage.prompt_tokens !== undefined) return usage;
-  const { total_tokens: _, ...counts } = usage;
+  const { total_tokens: total, ...counts } = usage;
+  const isWhole = firstCount(usage, promptNames) && firstCount(usage, completionNames);
+  if (total !== undefined && !isWhole) counts.total_tokens = total;
   const { cache_creation: lives, iterations } = usage;
   const written = isObject(lives)
     ? countIn(lives, "ephemeral_5m_input_tokens") + countIn(lives, "ephemeral_1h_input_tokens")
@@ -59,6 +52,10 @@ export function billedUsage(usage: JsonObject): JsonObject {
       billed[name] = countIn(billed, name) + countIn(iteration, name);
     }
   }
+  // Our own count takes the place of a prompt that is not reported.
+  if (billed.input_tokens === 0 && firstCount(usage, promptNames) === null) {
+    delete billed.input_tokens;
+  }
   return billed;
 }
 
@@ -73,26 +70,11 @@ function countIn(counts: JsonObject, name: string): number {
   return countOf(counts[name]) ?? 0;
 }
 
-/** Places of inference that have no price of their own. */
-const usualGeos = new Set(["", "global", "not_available"]);
-
-/**
- * The tier that a report names: `fast` for fast mode, else a service tier that is not the standard
- * one, else the region of an inference that was bound to one, which is dearer.
- */
-export function servedTier({ speed, service_tier: sent, inference_geo: geo }: JsonObject) {
-  if (speed === "fast") return "fast";
-  const tier = tierName(sent);
-  if (tier !== null && tier !== "standard") return tier;
-  const region = tierName(geo);
-  return region === null || usualGeos.has(region) ? tier : region;
-}
-
 /** The model and the tier of a message. */
 export function messageServedBy({ model, usage }: JsonObject): ServedBy {
   return {
     model: typeof model === "string" && model !== "" ? model : null,
-    tier: isObject(usage) ? servedTier(usage) : null,
+    tier: isObject(usage) ? readTier(usage) : null,
   };
 }
 

@@ -39,13 +39,14 @@ export function openAiUsage(
 
 /**
  * The usage object of a body or a chunk. Besides `usage`, servers put it into `x_groq`, into
- * `usageMetadata`, or into a choice.
+ * `usageMetadata`, into `meta` (Cohere), or into a choice.
  */
 export function usageIn(body: JsonObject): JsonObject | undefined {
   if (isObject(body.usage)) return body.usage;
   if (isObject(body.x_groq) && isObject(body.x_groq.usage)) return body.x_groq.usage;
   const gemini = body.usageMetadata ?? body.usage_metadata;
   if (isObject(gemini)) return gemini;
+  if (isObject(body.meta) && isObject(body.meta.billed_units)) return body.meta;
   if (!Array.isArray(body.choices)) return undefined;
   for (const choice of body.choices) {
     if (isObject(choice) && isObject(choice.usage)) return choice.usage;

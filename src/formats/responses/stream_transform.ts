@@ -194,7 +194,9 @@ export class ResponseStreamTransform implements StreamTransform {
 
   /** An event with the response as it begins. */
   #withStart(event: JsonObject, sent: JsonObject): JsonObject {
-    this.#options.meter.addServed({ model: servedBy(sent).model, tier: null });
+    const { meter } = this.#options;
+    meter.addServed({ model: servedBy(sent).model, tier: null });
+    meter.addUsage(usageWithTools(sent, {}));
     this.#noteSent(sent);
     if (isWholeStart(sent) && sent.id === this.#head.id) return event;
     // Items have events of their own, which are metered.

@@ -6,6 +6,7 @@ import type { Units } from "../../pricing/units.ts";
 import type { Clock } from "../../base/clock.ts";
 import { TimeSlice } from "../../base/time_slice.ts";
 import { type CountTokens, loadTokenizer, sliceAt } from "../../pricing/tokenizer.ts";
+import { joinReports, lacksHalf } from "../../pricing/join_reports.ts";
 import {
   readReportedExtras,
   readUsage,
@@ -87,6 +88,10 @@ export class UsageMeter implements StreamMeter {
   readonly #options: MeterOptions;
   #input: Report | null = null;
   #output: Report | null = null;
+  /** All reports so far as one, to which a report of a half belongs. */
+  #joined: JsonObject | null = null;
+  /** Tokens that are reported of the prompt and the response together, and of neither alone. */
+  #unassigned = 0;
   /** Output has arrived since the provider's last usage. */
   #isBehind = false;
   #uncounted = "";
@@ -113,17 +118,28 @@ export class UsageMeter implements StreamMeter {
 
   /**
    * Adds a reported usage. Within a response usage never shrinks: for input and output, the largest
-   * report counts, and of equal ones the more detailed.
+   * report counts, and of equal ones the more detailed. A half is completed by earlier reports.
    */
-  addUsage(raw: Json | undefined): void {
-    if (!isObject(raw)) return;
-    const usage = readUsage(raw);
-    const extras = readReportedExtras(raw);
+  addUsage(sent: Json | undefined): void {
+    if (!isObject(sent)) return;
+    const alone = readUsage(sent);
     // Calls of tools count also where no tokens are reported with them.
-    if (!usage) return this.#addExtras({ ...noExtras, toolCalls: extras.toolCalls });
-    const { counts, reasoning } = usage;
-    this.#addExtras(extras);
+    if (!alone) {
+      return this.#addExtras({ ...noExtras, toolCalls: readReportedExtras(sent).toolCalls });
+    }
+    const isHalf = this.#joined !== null && lacksHalf(sent);
+    const raw = isHalf && this.#joined ? joinReports(this.#joined, sent) : sent;
+    const usage = isHalf ? readUsage(raw) ?? alone : alone;
+    this.#joined = raw;
+    this.#addExtras(readReportedExtras(raw));
+    this.#addReport(raw, usage);
+    if (alone.saysOutput) this.#isBehind = false;
+  }
+
+  #addReport(raw: JsonObject, usage: ReportedUsage): void {
+    const { counts, reasoning, unassigned } = usage;
     if (reasoning !== null) this.reasoning = Math.max(this.reasoning ?? 0, reasoning);
+    this.#unassigned = Math.max(this.#unassigned, unassigned);
     const [prompt, output] = [inputTokensOf(counts), outputTokensOf(counts)];
     const bounds = boundsOf(usage, this.#options.bounds);
     if (prompt > bounds.input || output > bounds.output) this.doubtful = raw;
@@ -132,10 +148,14 @@ export class UsageMeter implements StreamMeter {
     this.#output = larger(this.#output, { ...usage, total: output, detail: counts.reasoning });
     const [isInput, isOutput] = [this.#input.counts === counts, this.#output.counts === counts];
     if (isInput || isOutput) {
-      this.reported = { usage: raw, isWhole: isInput && isOutput && !usage.isRounded };
+      this.reported = { usage: raw, isWhole: isInput && isOutput && usage.isExact };
     }
-    this.#isBehind = false;
     if (output > 0) this.producedOutput = true;
+  }
+
+  /** Whether the prompt and the response have been reported. */
+  get isReported(): boolean {
+    return (this.#input?.total ?? 0) > 0 && (this.#output?.total ?? 0) > 0;
   }
 
   /** Adds calls of tools at the provider that were seen, by the tool's name, as one more report. */
@@ -208,6 +228,8 @@ export class UsageMeter implements StreamMeter {
 
   /** The provider's usage, unless our count of the output exceeds it `tolerance` times. */
   #usage(tolerance: number): TokenUsage | Promise<TokenUsage> {
+    const isAssigned = this.#unassigned === 0 || (this.#output?.total ?? 0) > 0;
+    if (!isAssigned) return this.#assigned();
     const input = this.#inputTokens();
     const output = this.#outputTokens(tolerance);
     // Mostly both are reported, and nothing has to be counted.
@@ -216,22 +238,40 @@ export class UsageMeter implements StreamMeter {
   }
 
   /**
+   * What is reported of both sides together: of the prompt is what is reported of it, or as much as
+   * we count, and the rest of the response.
+   */
+  async #assigned(): Promise<TokenUsage> {
+    const { countInput, classes, bounds } = this.#options;
+    const total = this.#unassigned;
+    const known = this.#input?.total || await (this.#countedInput ??= countInput());
+    const input = Math.min(classes?.output === null ? total : known, total, bounds.input);
+    const output = Math.min(total - input, bounds.output);
+    const counts = tokenCounts({
+      [this.#inputClass]: input,
+      [this.#ownOutputClass]: Math.max(output, await this.countOutput()),
+    });
+    return { ...counts, source: "estimated" };
+  }
+
+  /**
    * The reported prompt, up to its bound. A prompt is never empty, so zero is replaced by our own
-   * count.
+   * count; one that is missing is at least what is reported of its parts.
    */
   #inputTokens(): Counted | Promise<Counted> {
     const report = this.#input;
-    if (report && report.total > 0) {
+    if (report && report.total > 0 && report.saysInput) {
       const most = boundsOf(report, this.#options.bounds).input;
       const counts = this.#clamped(inClass(report.counts, this.#inputClass), "input", most);
       return { counts, isReported: report.total <= most };
     }
     if (this.#options.countsTokens === false) return nothingCounted;
     this.#countedInput ??= this.#options.countInput();
-    return this.#countedInput.then((tokens) => ({
-      counts: tokenCounts({ [this.#inputClass]: tokens }),
-      isReported: false,
-    }));
+    return this.#countedInput.then((tokens) => {
+      const counts = { ...(report?.counts ?? tokenCounts({})) };
+      counts[this.#inputClass] += Math.max(0, tokens - (report?.total ?? 0));
+      return { counts, isReported: false };
+    });
   }
 
   get #inputClass(): TokenClass {
@@ -295,7 +335,8 @@ export class UsageMeter implements StreamMeter {
 }
 
 /** A report, as it counts for one side: the prompt or the response. */
-interface Report extends Pick<ReportedUsage, "counts" | "toolInput" | "hasCitations"> {
+interface Report
+  extends Pick<ReportedUsage, "counts" | "toolInput" | "hasCitations" | "saysInput"> {
   /** Tokens of this side. */
   total: number;
   /** Tokens of it that are in a narrower class. */
@@ -329,5 +370,10 @@ function inClass(counts: TokenCounts, name: TokenClass): TokenCounts {
 function larger(before: Report | null, next: Report): Report {
   if (!before) return next;
   if (before.total !== next.total) return before.total > next.total ? before : next;
-  return before.detail > next.detail ? before : next;
+  if (before.detail !== next.detail) return before.detail > next.detail ? before : next;
+  return before.counts.cacheWriteHour > 0 && writtenOf(before) === writtenOf(next) ? before : next;
+}
+
+function writtenOf({ counts: { cacheWrite, cacheWriteHour } }: Report): number {
+  return cacheWrite + cacheWriteHour;
 }

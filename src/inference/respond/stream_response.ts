@@ -160,7 +160,7 @@ class ResponseStream {
       // Parts arrive as fast as they are read: others run between any two of all streams.
       if (this.#isWithinEvent) await this.#yield();
       const { done, error: reason } = this.#transform;
-      if (done && !meter.reported && read !== "silent") await this.#readLateUsage();
+      if (done && !meter.isReported && read !== "silent") await this.#readLateUsage();
       if (done || reason) return reason;
       this.#exceededHold = mayExceedHold(call) && await exceedsHold(call);
       if (this.#exceededHold) return null;

@@ -241,7 +241,7 @@ Deno.test("responses to chat: usage is priced as its upstream reported it", asyn
       const translated = usageFromChat(raw);
       const [read, wanted] = [readUsage(translated), readUsage(raw)];
       // The names of responses have whole numbers only.
-      assert.deepEqual(read && { ...read, isRounded: wanted?.isRounded }, wanted);
+      assert.deepEqual(read && { ...read, isExact: wanted?.isExact }, wanted);
       assert.deepEqual(readReportedExtras(translated), readReportedExtras(raw));
     }),
   );

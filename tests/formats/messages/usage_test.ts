@@ -157,6 +157,13 @@ for (
     [{ inference_geo: "us" }, { inference_geo: "us" }, "0.00495"],
     [{ inference_geo: "global" }, { inference_geo: "global" }, "0.0045"],
     [{}, { inference_geo: "us" }, "0.00495"],
+    [{ speed: "fast" }, { speed: "standard", service_tier: undefined }, "0.0045"],
+    [{ speed: "fast" }, { speed: "standard", service_tier: "priority" }, "0.00675"],
+    [{ speed: "fast" }, { service_tier: undefined }, "0.027"],
+    [{ speed: "fast" }, { speed: null, service_tier: null }, "0.027"],
+    [{ inference_geo: "us" }, { inference_geo: "global", service_tier: undefined }, "0.0045"],
+    [{ inference_geo: "us" }, { inference_geo: "not_available", service_tier: null }, "0.0045"],
+    [{ inference_geo: "us" }, { service_tier: undefined }, "0.00495"],
     [{}, { inference_geo: "not_available", speed: null, service_tier: null }, "0.0045"],
   ] as const
 ) {

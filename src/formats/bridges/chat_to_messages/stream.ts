@@ -1,11 +1,12 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { isObject, type Json, type JsonObject, plainNumber } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
+import { joinReports } from "../../../pricing/join_reports.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { HeldText } from "../held_text.ts";
 import { sentEvent } from "../sent_event.ts";
 import { isSignedThinking, toFinishReason } from "./response.ts";
-import { addUsageCounts, toChatUsage } from "./usage.ts";
+import { toChatUsage } from "./usage.ts";
 
 /** Memory that a block takes besides its text, in characters. */
 const blockChars = 128;
@@ -158,7 +159,7 @@ export class ChunkTranslator implements EventTranslator {
   }
 
   #addUsage(usage: JsonObject): JsonObject {
-    this.#usage = addUsageCounts(this.#usage, usage);
+    this.#usage = joinReports(this.#usage, usage);
     return toChatUsage(this.#usage);
   }
 

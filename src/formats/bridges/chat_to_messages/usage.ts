@@ -24,10 +24,3 @@ export function toChatUsage(usage: JsonObject): JsonObject {
   }
   return { ...usage, ...details };
 }
-
-/** The usage so far: counts of later events replace earlier ones, where they have them. */
-export function addUsageCounts(before: JsonObject, later: JsonObject): JsonObject {
-  const merged = { ...before };
-  for (const [name, value] of Object.entries(later)) if (value !== null) merged[name] = value;
-  return merged;
-}

@@ -1,6 +1,8 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { isObject, type Json, type JsonObject, plainNumber } from "../../../base/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
+import { joinReports } from "../../../pricing/join_reports.ts";
+import { readUsage } from "../../../pricing/usage.ts";
 import { errorOfEvent, isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { sentEvent } from "../sent_event.ts";
@@ -20,7 +22,8 @@ export class MessageEventTranslator implements EventTranslator {
   #isStarted = false;
   #isEnded = false;
   #refuses = false;
-  #usage: JsonObject | null = null;
+  /** All that the upstream has reported. */
+  #reported: JsonObject | null = null;
   #tier: string | null = null;
   /** The choice that has said why it ended. */
   #finish: JsonObject | null = null;
@@ -36,7 +39,7 @@ export class MessageEventTranslator implements EventTranslator {
 
   take(event: EventSourceMessage): EventSourceMessage[] {
     if (event.data === "[DONE]") {
-      if (this.#isStarted || this.#usage) this.#end();
+      if (this.#isStarted || this.#reported) this.#end();
       return this.#sent();
     }
     const chunk = parsedChunk(event.data);
@@ -62,19 +65,12 @@ export class MessageEventTranslator implements EventTranslator {
     }
   }
 
-  /** Keeps the largest usage: within a response it never shrinks. */
   #takeUsage(chunk: JsonObject): void {
     const raw = usageIn(chunk);
     this.#tier = servedBy(chunk).tier ?? this.#tier;
-    const usage = raw ? toMessagesUsage(raw, this.#tier) : null;
-    const before = this.#usage;
-    if (
-      !usage || (before && plainNumber(usage.output_tokens) < plainNumber(before.output_tokens))
-    ) return;
-    // What has been sent is not replaced: readers take the highest of each of its classes.
-    if (this.#isEnded && before) return;
-    this.#usage = usage;
-    // Some servers report usage after the end.
+    if (!raw || !readUsage(raw)) return;
+    this.#reported = this.#reported ? joinReports(this.#reported, raw) : raw;
+    // Some servers report usage after the end. Readers take the highest of each of its classes.
     if (this.#isEnded) this.#sendMessageDelta();
   }
 
@@ -136,7 +132,8 @@ export class MessageEventTranslator implements EventTranslator {
     });
     this.#send("message_delta", {
       delta: { ...delta },
-      usage: this.#usage ?? { output_tokens: 0 },
+      usage: (this.#reported && toMessagesUsage(this.#reported, this.#tier)) ??
+        { output_tokens: 0 },
     });
   }
 

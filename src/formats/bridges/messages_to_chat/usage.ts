@@ -6,6 +6,7 @@ const priceFields = [
   ...["server_tool_use", "server_side_tool_usage_details", "server_side_tool_usage", "tool_usage"],
   ...["connectors", "num_search_queries", "num_sources_used", "search_context_size"],
   ...["service_tier", "speed", "cost", "cost_in_usd_ticks", "estimated_cost"],
+  ...["is_byok", "cost_details"],
 ];
 
 /**
@@ -16,7 +17,7 @@ const priceFields = [
 export function toMessagesUsage(raw: JsonObject, tier: string | null): JsonObject | null {
   const usage = readUsage(raw);
   if (!usage) return null;
-  const { counts, reasoning } = usage;
+  const { counts, reasoning, unassigned } = usage;
   const { cacheWrite, cacheWriteHour, cachedAudioInput, cachedImageInput, citation } = counts;
   const output = counts.output + counts.audioOutput + counts.imageOutput;
   // Perplexity, the only one that counts citations, counts its reasoning beside its output.
@@ -35,6 +36,7 @@ export function toMessagesUsage(raw: JsonObject, tier: string | null): JsonObjec
     output_tokens: output - beside,
     ...outputDetails(counts, reasoning),
     ...(citation > 0 ? { citation_tokens: citation } : {}),
+    ...(unassigned > 0 ? { total_tokens: unassigned } : {}),
   };
 }
 

@@ -7,13 +7,14 @@ import {
   plainText,
 } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
+import { joinReports } from "../../../pricing/join_reports.ts";
 import { redactKey } from "../../../upstreams/errors.ts";
 import { chatChoice } from "../../chat/choice.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { writeMessage } from "./chat_message.ts";
 import { ResponseWriter } from "./response_writer.ts";
-import { largerUsage, usageFromChat } from "./usage.ts";
+import { usageFromChat } from "./usage.ts";
 
 /** Turns the chunks of a chat into the events of a response. */
 export class ChatStreamTranslator implements EventTranslator {
@@ -58,13 +59,17 @@ export class ChatStreamTranslator implements EventTranslator {
 
   #takeChunk(chunk: JsonObject): void {
     const usage = usageIn(chunk);
-    if (usage) this.#usage = largerUsage(this.#usage, usage);
+    if (usage) this.#addUsage(usage);
     const { model, tier } = servedBy(chunk);
     this.#writer.begin({ model, service_tier: tier });
     for (const sent of Array.isArray(chunk.choices) ? chunk.choices : []) {
       const choice = chatChoice.normalizeDelta(sent);
       if (choice) this.#takeChoice(choice);
     }
+  }
+
+  #addUsage(usage: JsonObject): JsonObject {
+    return this.#usage = this.#usage ? joinReports(this.#usage, usage) : usage;
   }
 
   #takeChoice({ index, delta, finish_reason: reason, logprobs }: JsonObject): void {
@@ -83,9 +88,8 @@ export class ChatStreamTranslator implements EventTranslator {
   /** Some servers report usage after the end: the last event is sent again with it. */
   #takeLate(response: JsonObject, chunk: Json | undefined): void {
     const usage = isObject(chunk) ? usageIn(chunk) : undefined;
-    if (!usage || largerUsage(this.#usage, usage) !== usage) return;
-    this.#usage = usage;
-    this.#response = { ...response, usage: usageFromChat(usage) };
+    if (!usage) return;
+    this.#response = { ...response, usage: usageFromChat(this.#addUsage(usage)) };
     this.#emit(`response.${response.status}`, { response: this.#response });
   }
 
