@@ -111,7 +111,14 @@ export function createAccountQueue(
       if (turns.mustWait(lane.row)) return putBack(lane, batch);
       const decisions: PendingReply[] = [];
       for (const waiting of batch) {
-        decisions.push(waiting.decide(tx));
+        const isTentative = decisions.length > 0 && tx.changed;
+        const decision = waiting.decide(tx);
+        if (decision.failed && isTentative) {
+          // What it failed on may never be durable: those before it are written first.
+          lane.waiting.unshift(...batch.splice(decisions.length));
+          return await settleBatch(lane, batch);
+        }
+        decisions.push(decision);
         if (tx.isFull) break;
       }
       if (!fresh && decisions.some(({ refused }) => refused)) {

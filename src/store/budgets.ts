@@ -145,18 +145,65 @@ export function createBudgets(kv: Kv): Budgets {
     if (underWay.delete(changes)) move(changes, -1n);
   }
 
-  /** The stored state of all budgets that the writes change. */
-  async function currentOf(writes: readonly Changing[]): Promise<Map<string, Known>> {
+  /** The stored state of all budgets that the writes change; `again`: read anew. */
+  async function currentOf(
+    writes: readonly Changing[],
+    again: boolean,
+  ): Promise<Map<string, Known>> {
     const current = new Map<string, Known>();
     for (const { write: { budgets = [] } } of writes) {
       for (const { key } of budgets) {
         const name = keyText(key);
         if (current.has(name)) continue;
-        const budget = known.get(name);
+        const budget = again ? undefined : known.get(name);
         current.set(name, budget && !budget.stale ? budget : await read(key, null));
       }
     }
     return current;
+  }
+
+  async function fold<W extends Changing>(
+    writes: readonly W[],
+    again = false,
+  ): Promise<FoldedBudgets<W>> {
+    const current = await currentOf(writes, again);
+    const after = new Map<string, BudgetUse>();
+    const useOf = (name: string, key: Key) =>
+      after.get(name) ?? current.get(name) ?? nothingKnown(key);
+    const [allowed, refused]: [W[], W[]] = [[], []];
+    for (const member of writes) {
+      const changed = (member.write.budgets ?? []).map((change) => {
+        const name = keyText(change.key);
+        return { name, change, use: changedUse(useOf(name, change.key), change) };
+      });
+      const isAllowed = changed.every(({ change, use }) => fits(change, use));
+      (isAllowed ? allowed : refused).push(member);
+      if (isAllowed) changed.forEach(({ name, use }) => after.set(name, use));
+    }
+    const changed = [...after].map(([name, use]) => ({
+      budget: current.get(name) ?? nothingKnown([name]),
+      use,
+    }));
+    // A hold that another process has counted since the row was read ends here.
+    if (!again && !changed.every(({ budget, use }) => isPossible(budget, use))) {
+      return await fold(writes, true);
+    }
+    const rows = changed.map(({ budget, use }) => ({
+      budget,
+      use,
+      set: { key: budget.key, value: encodeBudget(budget, use) },
+    }));
+    return {
+      allowed,
+      refused,
+      checks: rows.map(({ budget: { key, version } }) => ({ key, version })),
+      sets: rows.map(({ set }) => set),
+      landed(version) {
+        rows.forEach(({ budget, use }) => Object.assign(budget, use, { version }));
+        allowed.forEach(({ write: { budgets } }) => budgets && end(budgets));
+      },
+      abandon: () => rows.forEach(({ budget }) => void (budget.stale = true)),
+    };
   }
 
   return {
@@ -175,37 +222,7 @@ export function createBudgets(kv: Kv): Budgets {
       move(changes, 1n);
     },
     end,
-    async fold(writes) {
-      const current = await currentOf(writes);
-      const after = new Map<string, BudgetUse>();
-      const useOf = (name: string, key: Key) =>
-        after.get(name) ?? current.get(name) ?? nothingKnown(key);
-      const [allowed, refused]: [typeof writes[number][], typeof writes[number][]] = [[], []];
-      for (const member of writes) {
-        const changed = (member.write.budgets ?? []).map((change) => {
-          const name = keyText(change.key);
-          return { name, change, use: changedUse(useOf(name, change.key), change) };
-        });
-        const isAllowed = changed.every(({ change, use }) => fits(change, use));
-        (isAllowed ? allowed : refused).push(member);
-        if (isAllowed) changed.forEach(({ name, use }) => after.set(name, use));
-      }
-      const rows = [...after].map(([name, use]) => {
-        const budget = current.get(name) ?? nothingKnown([name]);
-        return { budget, use, set: { key: budget.key, value: encodeBudget(budget, use) } };
-      });
-      return {
-        allowed,
-        refused,
-        checks: rows.map(({ budget: { key, version } }) => ({ key, version })),
-        sets: rows.map(({ set }) => set),
-        landed(version) {
-          rows.forEach(({ budget, use }) => Object.assign(budget, use, { version }));
-          allowed.forEach(({ write: { budgets } }) => budgets && end(budgets));
-        },
-        abandon: () => rows.forEach(({ budget }) => void (budget.stale = true)),
-      };
-    },
+    fold: (writes) => fold(writes),
   };
 }
 
@@ -225,12 +242,18 @@ function fits({ spent, held, cap }: BudgetChange, use: BudgetUse): boolean {
   return cap === null || spent + held <= 0n || use.spent + use.held <= cap;
 }
 
+/** Whether a correct write may leave a budget so: no amount is below zero. */
+function isPossible({ before }: Pick<Known, "before">, { spent, held }: BudgetUse): boolean {
+  return spent >= before && held >= 0n;
+}
+
 /**
  * Encodes a budget's row. Throws for a budget that no correct write leaves: with an amount below
  * zero.
  */
-function encodeBudget({ key, before }: Known, { spent, held }: BudgetUse): Uint8Array {
-  if (spent < before || held < 0n) {
+function encodeBudget({ key, before }: Known, use: BudgetUse): Uint8Array {
+  const { spent, held } = use;
+  if (!isPossible({ before }, use)) {
     throw new Error(`budget ${key.join(" ")} has spent ${spent} and holds ${held}`);
   }
   const stored: StoredBudget = { spent: spent.toString(), held: held.toString() };

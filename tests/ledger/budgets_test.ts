@@ -6,7 +6,7 @@ import { decodeBudget } from "../../src/store/budgets.ts";
 import { budgetKey, holdingPrefix, keySpendKey } from "../../src/store/keys.ts";
 import { chatBody, chatPath, checkBooks, storedEntries } from "../support/books.ts";
 import { until } from "../support/chat.ts";
-import { createGate } from "../support/store.ts";
+import { createGate, createScriptedStore } from "../support/store.ts";
 import {
   chunk,
   completion,
@@ -106,6 +106,25 @@ Deno.test("budgets: two processes share one", async () => {
   const answers = await callAtOnce(world, users(40), { key, worlds: [world, other] });
   assert.deepEqual(statuses(answers), { 200: 5, 403: 35 });
   assert.deepEqual(await budgetOf(world, id), { spent: "0.05", held: "0" });
+});
+
+Deno.test("budgets: a process ends what another one has held since it read the budget", async () => {
+  using world = await createWorld({ project: { pricing: feeOnly }, isShared: true });
+  const store = createScriptedStore();
+  using other = await createWorld({ shareWith: world, isShared: true, wrapKv: store.wrap });
+  for (const user of users(2)) await world.deposit(user, "1");
+  const { key, id } = await keyWithBudget(world, "0.05");
+  world.upstream.reply(() => Promise.resolve(completion({ usage: usage(10, 5) })));
+  await world.json(chatPath, { key, body: chatBody("user-0") });
+  other.upstream.reply(() => new Promise(() => {}));
+  other.call(chatPath, { key, body: chatBody("user-1"), keepClock: true }).catch(() => {});
+  await world.until(() => other.upstream.calls.length === 1);
+  assert.deepEqual(await budgetOf(world, id), { spent: "0.01", held: "0.01" });
+  store.dead = true;
+  await world.clock.advance(120_000);
+  assert.equal((await world.json(chatPath, { body: chatBody("user-1") })).status, 200);
+  assert.deepEqual(await budgetOf(world, id), { spent: "0.01", held: "0" });
+  await checkBooks(world, "user-1");
 });
 
 Deno.test("budgets: the output is clamped to what is left, without a hint to top up", async () => {

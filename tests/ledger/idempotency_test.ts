@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { fromBytes } from "../../src/base/json.ts";
 import { checkBooks, storeAsText, whileMoving } from "../support/books.ts";
+import { settle } from "../support/clock.ts";
+import { createGate, createScriptedStore } from "../support/store.ts";
 import { adminKey, createWorld, type World } from "../support/world.ts";
 
 const depositPath = "/v1/user/balance/deposit";
@@ -42,6 +45,36 @@ Deno.test("idempotency: requests are compared by meaning, not by spelling", asyn
     assert.equal(response.headers.get("idempotent-replayed"), "true", label);
   }
   assert.equal((await world.balance("ada")).balance, "5");
+});
+
+Deno.test("idempotency: a request that is never recorded does not refuse another one", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await world.deposit("ada", "1");
+  // While a write is under way the next ones wait, and then go together.
+  const gate = createGate();
+  store.atomic = async (write, real) => {
+    await gate.opened;
+    // The write of the first deposit never lands.
+    const isFirst = write.sets.some(({ key, value }) =>
+      key[0] === "entry" && fromBytes<{ delta: string }>(value).delta === "5"
+    );
+    if (isFirst) throw new TypeError("the disk is full");
+    return await real(write);
+  };
+  const earlier = world.deposit("ada", "1");
+  const both = ["5", "7"].map((amount) =>
+    world.json(depositPath, keyed("order-1", { user: "ada", amount }))
+  );
+  await settle();
+  gate.open();
+  await earlier;
+  const [first, second] = await Promise.all(both);
+  assert.equal(first?.status, 503);
+  assert.notEqual(second?.status, 422, JSON.stringify(second?.body));
+  const again = await world.json(depositPath, keyed("order-1", { user: "ada", amount: "7" }));
+  assert.equal(again.status, 200);
+  assert.equal((await world.balance("ada")).balance, "9");
 });
 
 Deno.test("idempotency: another user, amount or metadata is 422 and changes nothing", async () => {

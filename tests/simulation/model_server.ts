@@ -225,7 +225,6 @@ export class ModelServer {
     const timeline = this.#timeline;
     const output = call.format.hasOutput ? 2 * timeline.whole(1, 20) : 0;
     const tokens = { input: 3 * timeline.whole(3, 15), output };
-    call.billed = tokens;
     const body = JSON.stringify(call.format.whole({ id, text, tokens }));
     const bytes = encoder.encode(body.slice(0, -1));
     let sent = false;
@@ -233,6 +232,8 @@ export class ModelServer {
       pull(controller) {
         if (sent) return controller.error(new TypeError("reset"));
         sent = true;
+        // Of a bill that never arrives nobody knows.
+        call.billed = tokens;
         controller.enqueue(bytes);
       },
     }, { highWaterMark: 0 });

@@ -110,7 +110,7 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
     const outcome = store.commitOrFailed(write);
     const result = typeof outcome === "string" ? describe(write) : "refused";
     timeline.trace.note(timeline.elapsed, `${holder.name} ${fate}: ${result}`);
-    events.landed(holder, write);
+    if (typeof outcome === "string") events.landed(holder, write);
     if (!holder.dead) events.afterLanding(holder, write);
     return outcome;
   }
