@@ -7,6 +7,7 @@ import { merchantIdOf, unbookedOfProject } from "../payments/unbooked.ts";
 import { isSecretWrong, readUnverified } from "../payments/unverified.ts";
 import type { AlertSettings } from "../projects/alerts_schema.ts";
 import type { Project } from "../projects/schema.ts";
+import { errorRateOf } from "../summaries/request_counts.ts";
 import { readSummary } from "../summaries/summary.ts";
 import type { Subscriptions } from "../webhooks/subscriptions/subscriptions.ts";
 import { type AlertRule, alertRules, type Finding } from "./alert.ts";
@@ -74,10 +75,10 @@ const finders: Readonly<Record<AlertRule, Find>> = {
   async errorRate({ deps: { kv, clock } }, { id }, { errorRate }) {
     const { percent: most = 100, calls: least = 1 } = errorRate ?? {};
     const now = clock.now();
-    const { calls } = await readSummary(kv, id, { from: now - hourMs, to: now + 1 });
-    return [...calls].flatMap(([model, { calls, failed }]) => {
+    const { models } = await readSummary(kv, id, { from: now - hourMs, to: now + 1 });
+    return models.flatMap(({ model, calls, failed }) => {
       if (calls < least || failed * 100 < calls * most) return [];
-      const percent = Math.round((failed / calls) * 100);
+      const percent = Math.round(errorRateOf({ calls, failed }));
       const summary = `${percent} % of ${calls} calls of ${model} failed.`;
       return [{ rule: "errorRate", about: { model }, summary }];
     });

@@ -9,7 +9,12 @@ import type { Caller } from "../projects/auth.ts";
 import type { RequestRecord } from "../requests/record.ts";
 import type { RequestLog } from "../requests/request_log.ts";
 import type { RefusedModels } from "../summaries/refused_models.ts";
-import { countCallHourly, countKeyHourly } from "../summaries/hourly_counters.ts";
+import {
+  countCallHourly,
+  type CountedOutcome,
+  countKeyHourly,
+  countReasonHourly,
+} from "../summaries/hourly_counters.ts";
 import type { CallEnding } from "./finish/events.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 
@@ -42,6 +47,8 @@ interface CallUse {
   /** Null where the call was not routed. */
   upstream: string | null;
   attempts: number;
+  /** Whether the response came from the cache: nothing was sent. */
+  isHit: boolean;
 }
 
 interface TelemetryOptions {
@@ -127,7 +134,8 @@ export class CallTelemetry {
     if (this.#ended) return;
     this.#ended = true;
     const { metrics, clock } = this.#deps;
-    metrics.chats[this.#endpoint][outcome.kind].add();
+    const isHit = this.use?.isHit && outcome.kind !== "failed";
+    metrics.chats[this.#endpoint][isHit ? "hit" : outcome.kind].add();
     if (outcome.kind === "completed") {
       metrics.addedTime.observeMs(clock.elapsed() - this.#startedAt - this.#waitedMs);
     }
@@ -143,27 +151,23 @@ export class CallTelemetry {
     const { key, snapshot: { project } } = caller;
     const { clock, showCall } = this.#deps;
     const latencyMs = Math.round(clock.elapsed() - this.#startedAt);
-    const { usage, firstTokenMs: firstToken, ...use } = this.use ?? unused;
+    const { usage, firstTokenMs: firstToken, isHit, ...use } = this.use ?? unused;
     const firstTokenMs = firstToken && Math.round(firstToken);
     const isCharged = use.cost !== "0";
     const result = resultOf(outcome);
     // Whoever is being forgotten is not named again.
     if (result.reason === "user_being_forgotten") about.user = null;
     const { user, model } = about;
-    if (model !== null && outcome.kind !== "refused" && outcome.kind !== "replayed") {
-      const call = { projectId: project.id, model, outcome: result.outcome, latencyMs };
-      this.#countCall({ ...call, firstTokenMs, at: clock.now() });
-    }
     const inputTokens = usage ? inputTokensOf(usage) : 0;
     const outputTokens = usage ? outputTokensOf(usage) : 0;
-    if (outcome.kind !== "replayed") {
-      this.#deps.committer.count(countKeyHourly({
-        ...{ projectId: project.id, keyId: key.id, outcome: result.outcome, latencyMs },
-        ...{ inputTokens, outputTokens, cost: fromDecimal(use.cost) },
-        upstreamCost: use.upstreamCost === null ? null : fromDecimal(use.upstreamCost),
-        at: clock.now(),
-      }));
-    }
+    const counted = isHit && result.outcome !== "failed" ? "repeated" : countedAs(outcome, result);
+    this.#count({
+      ...{ projectId: project.id, keyId: key.id, model, reason: result.reason },
+      ...{ outcome: counted, latencyMs, firstTokenMs, inputTokens, outputTokens },
+      cost: fromDecimal(use.cost),
+      upstreamCost: use.upstreamCost === null ? null : fromDecimal(use.upstreamCost),
+      at: clock.now(),
+    });
     const { currency } = project;
     const { cost } = use;
     showCall?.({ ...result, endpoint: this.#endpoint, user, model, latencyMs, cost, currency });
@@ -186,11 +190,20 @@ export class CallTelemetry {
     });
   }
 
-  /** Nobody has paid for a refused call: its model may be any text that a price for all allows. */
-  #countCall(call: Parameters<typeof countCallHourly>[0]): void {
-    const { projectId, model: asked, outcome } = call;
-    const model = outcome === "refused" ? this.#refusedModels.nameOf(projectId, asked) : asked;
-    this.#deps.committer.count(countCallHourly({ ...call, model }));
+  /** Counts the request in the summary: by its key, its model and the reason for its end. */
+  #count({ model: asked, reason, ...request }: CountedRequest): void {
+    const { committer } = this.#deps;
+    const { projectId, outcome, at } = request;
+    committer.count(countKeyHourly(request));
+    if (reason !== null && (outcome === "failed" || outcome === "refused")) {
+      committer.count(countReasonHourly(projectId, outcome, reason, at));
+    }
+    const isRefused = outcome === "refused";
+    // Requests for models without a price are counted apart.
+    if (asked === null || (isRefused && reason === modelNotFoundCode)) return;
+    // Nobody has paid for a refused call: its model may be any text that a price for all allows.
+    const model = isRefused ? this.#refusedModels.nameOf(projectId, asked) : asked;
+    committer.count(countCallHourly({ ...request, model }));
   }
 
   #isWait(): boolean {
@@ -205,7 +218,22 @@ const unused: CallUse = {
   firstTokenMs: null,
   upstream: null,
   attempts: 0,
+  isHit: false,
 };
+
+type CountedRequest = Parameters<typeof countKeyHourly>[0] & {
+  model: string | null;
+  reason: string | null;
+  firstTokenMs: number | null;
+};
+
+/** The code of a request for a model that its project does not have. */
+const modelNotFoundCode = "model_not_found";
+
+/** Returns what a request that was not answered from the cache counts as. */
+function countedAs({ kind }: Outcome, { outcome }: Pick<RequestRecord, "outcome">): CountedOutcome {
+  return kind === "replayed" ? "repeated" : outcome;
+}
 
 /** What nginx writes for a client that has disconnected; no client gets it. */
 const disconnectedStatus = 499;

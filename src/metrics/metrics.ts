@@ -42,10 +42,11 @@ function chatMeters(page: MetricsRegistry) {
   return {
     chats: page.countersByTwo({
       name: "farebox_chats_total",
-      help: "Calls by endpoint and how they ended; the first three outcomes were sent upstream",
+      help:
+        "Requests by endpoint and how they ended; completed, canceled and failed were sent upstream",
       labels: ["endpoint", "outcome"],
       values: formatNames,
-      innerValues: ["completed", "canceled", "failed", "paywalled", "replayed", "refused"],
+      innerValues: ["completed", "canceled", "failed", "hit", "paywalled", "replayed", "refused"],
     }),
     cacheLookups: page.countersBy({
       name: "farebox_cache_lookups_total",

@@ -7,12 +7,25 @@ const count = z.int().min(0);
 const amount = (what: string) => decimal.meta({ description: what });
 
 const totals = {
-  requests: count.meta({ description: "Responses that were charged." }),
+  requests: count.meta({
+    description: "All requests to endpoints that have a price: `calls`, `refused` and `repeated` " +
+      "ones.",
+  }),
+  calls: count.meta({
+    description: "Requests that were sent to a model: those that failed, were canceled, or " +
+      "completed. The error rate is `failed` of these.",
+  }),
   failed: count.meta({
     description: "Calls that ended with an error; some were charged for what they had produced.",
   }),
+  canceled: count.meta({ description: "Calls whose caller disconnected." }),
   refused: count.meta({
-    description: "Requests that were refused, for lack of money or by a limit.",
+    description: "Requests that were not sent: for lack of money, by a limit, or because they " +
+      "were wrong.",
+  }),
+  repeated: count.meta({
+    description: "Requests that were answered with an earlier response: from the response cache, " +
+      "or under their `Idempotency-Key`.",
   }),
   ...mapTokenNames(({ description }) => count.meta({ description })),
   cost: amount("What was charged for responses."),
@@ -42,10 +55,14 @@ const summarySchema = z.object({
     description: "Hours in which something happened, in order.",
   }),
   models: z.array(z.object({ model: z.string(), ...totals })).meta({
-    description: "By cost, highest first; beyond 24 models of an hour, the rest is `other`.",
+    description: "Every model that was requested, also where all its calls failed, by cost, " +
+      "highest first; beyond 24 models of an hour, the rest is `other`.",
   }),
-  refusals: counted,
-  failures: counted,
+  refusals: counted.meta({ description: "Refused requests, by reason." }),
+  failures: counted.meta({ description: "Failed calls, by code." }),
+  refusedCharges: counted.meta({
+    description: "Refused calls of `POST /v1/user/charge`, by reason: they are no requests.",
+  }),
   unpriced: z.array(z.object({
     reason: z.string().meta({ description: "The model's name; beyond 24 of an hour, `other`." }),
     count,
@@ -85,8 +102,11 @@ const summarySchema = z.object({
 
 const zero = {
   requests: 0,
+  calls: 0,
   failed: 0,
+  canceled: 0,
   refused: 0,
+  repeated: 0,
   ...mapTokenNames(() => 0),
   cost: "0",
   upstreamCost: "0",
@@ -99,7 +119,9 @@ const zero = {
 };
 const used = {
   ...zero,
-  requests: 2,
+  requests: 3,
+  calls: 2,
+  refused: 1,
   uncachedInput: 1624,
   output: 192,
   cost: "0.0007176",
@@ -110,11 +132,12 @@ const example = {
   currency: "usd",
   from: "2026-01-30T09:00:00.000Z",
   to: "2026-01-31T09:00:00.000Z",
-  totals: { ...used, refused: 1 },
-  hours: [{ start: "2026-01-31T08:00:00.000Z", totals: { ...used, refused: 1 } }],
+  totals: used,
+  hours: [{ start: "2026-01-31T08:00:00.000Z", totals: used }],
   models: [{ model: "gpt-4o-mini", ...used }],
   refusals: [{ reason: "insufficient_funds", count: 1 }],
   failures: [],
+  refusedCharges: [],
   unpriced: [],
   targets: [{
     upstream: "main",

@@ -63,9 +63,17 @@ export function countNewUserHourly(projectId: string, at: number): Increment {
   return { key: sumKey(projectId, startOfHour(at)), field: "new_user", values: [1n] };
 }
 
-/** Returns the increment of a request that was refused, for lack of money or by a limit. */
-export function countRefusalHourly(projectId: string, reason: string, at: number): Increment {
-  return { key: sumKey(projectId, startOfHour(at)), field: `refused:${reason}`, values: [1n] };
+/** Returns the increment of a manual charge that was refused: it is no request. */
+export function countRefusedChargeHourly(
+  projectId: string,
+  reason: string,
+  at: number,
+): Increment {
+  return {
+    key: sumKey(projectId, startOfHour(at)),
+    field: `refused_charge:${reason}`,
+    values: [1n],
+  };
 }
 
 /** Returns the increment of a request for a model that has no price. */
@@ -73,11 +81,14 @@ export function countUnpricedHourly(projectId: string, model: string, at: number
   return { key: sumKey(projectId, startOfHour(at)), field: `unpriced:${model}`, values: [1n] };
 }
 
-/**
- * Returns the increment of a call that ended with an error, whether or not some of it was charged.
- */
-export function countFailureHourly(projectId: string, code: string, at: number): Increment {
-  return { key: sumKey(projectId, startOfHour(at)), field: `failed:${code}`, values: [1n] };
+/** Returns the increment of a request that failed or was refused, by its reason or error code. */
+export function countReasonHourly(
+  projectId: string,
+  outcome: "failed" | "refused",
+  reason: string,
+  at: number,
+): Increment {
+  return { key: sumKey(projectId, startOfHour(at)), field: `${outcome}:${reason}`, values: [1n] };
 }
 
 /** Attempts of one target: a model of an upstream that a route leads to. */
@@ -119,11 +130,17 @@ export function countPaywallHourly(
 /** Upper bounds of the classes in which times are counted, in ms; the last class has none. */
 export const timeClassesMs = [250, 500, 1_000, 2_000, 5_000, 10_000, 30_000] as const;
 
-/** A call of a model that was charged, failed or was refused for want of money. */
+/**
+ * How a request is counted; exactly one of these. `repeated`: it was answered with an earlier
+ * response, from the cache or under an idempotency key. Those and `refused` ones were not sent.
+ */
+export type CountedOutcome = "completed" | "failed" | "canceled" | "refused" | "repeated";
+
+/** A request for a model. */
 interface CountedCall {
   projectId: string;
   model: string;
-  outcome: "completed" | "failed" | "canceled" | "refused";
+  outcome: CountedOutcome;
   latencyMs: number;
   /** Null where nothing arrived from the upstream. */
   firstTokenMs: number | null;
@@ -131,9 +148,15 @@ interface CountedCall {
   at: number;
 }
 
+/** The positions of canceled requests in a model's values; repeated ones come next. */
+export const canceledCallsPosition = 6 + timeClassesMs.length + 1;
+/** The position of canceled requests in a key's values; repeated ones come next. */
+export const canceledOfKeyPosition = 9;
+
 /**
- * Returns the increment of one call of a model: calls, failed and refused ones, the ms of the
- * others, how many had a first token, its ms, and how many had it in each class of times.
+ * Returns the increment of one request for a model: requests, failed and refused ones, the ms of
+ * the others, how many had a first token, its ms, how many had it in each class of times, canceled
+ * and repeated requests.
  */
 export function countCallHourly(
   { projectId, model, outcome, latencyMs, firstTokenMs, at }: CountedCall,
@@ -144,11 +167,12 @@ export function countCallHourly(
     const place = found < 0 ? timeClassesMs.length : found;
     values.push(1n, BigInt(firstTokenMs), ...Array<bigint>(place).fill(0n), 1n);
   }
+  addUnusual(values, outcome, canceledCallsPosition);
   return { key: sumKey(projectId, startOfHour(at)), field: `calls:${model}`, values };
 }
 
-/** One call: whether it failed or was refused, and otherwise its ms. */
-function endingOf(outcome: CountedCall["outcome"], latencyMs: number): bigint[] {
+/** One request: whether it failed or was refused, and otherwise its ms. */
+function endingOf(outcome: CountedOutcome, latencyMs: number): bigint[] {
   return [
     1n,
     outcome === "failed" ? 1n : 0n,
@@ -157,11 +181,19 @@ function endingOf(outcome: CountedCall["outcome"], latencyMs: number): bigint[] 
   ];
 }
 
+/** Adds canceled and repeated requests, which most hours do not have, at the end of the values. */
+function addUnusual(values: bigint[], outcome: CountedOutcome, position: number): void {
+  if (outcome !== "canceled" && outcome !== "repeated") return;
+  const place = outcome === "canceled" ? position : position + 1;
+  while (values.length < place) values.push(0n);
+  values.push(1n);
+}
+
 /** A request that was made with an API key. */
 interface CountedKeyRequest {
   projectId: string;
   keyId: string;
-  outcome: CountedCall["outcome"];
+  outcome: CountedOutcome;
   latencyMs: number;
   inputTokens: number;
   outputTokens: number;
@@ -174,8 +206,8 @@ interface CountedKeyRequest {
 
 /**
  * Returns the increment of one request of a key: requests, failed and refused ones, the ms of the
- * others, input and output tokens, the cost, the known upstream cost, and the cost of the
- * requests for which it is known.
+ * others, input and output tokens, the cost, the known upstream cost, the cost of the requests for
+ * which it is known, canceled and repeated requests.
  */
 export function countKeyHourly(
   { projectId, keyId, outcome, latencyMs, inputTokens, outputTokens, cost, upstreamCost, at }:
@@ -186,5 +218,6 @@ export function countKeyHourly(
     values.push(BigInt(inputTokens), BigInt(outputTokens), cost);
     if (upstreamCost !== null) values.push(upstreamCost, cost);
   }
+  addUnusual(values, outcome, canceledOfKeyPosition);
   return { key: sumKey(projectId, startOfHour(at)), field: `key:${keyId}`, values };
 }

@@ -2,18 +2,15 @@ import { type Amount, toAmount } from "../base/money.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { Kv } from "../store/kv.ts";
 import { decodeSum, type Sum } from "../store/sums.ts";
-import { startOfHour } from "./hourly_counters.ts";
-import { addAll, callsOf, type CallTotals, summaryRows, totalsOf } from "./summary.ts";
+import { canceledOfKeyPosition, startOfHour } from "./hourly_counters.ts";
+import { countsIn, type RequestCounts } from "./request_counts.ts";
+import { addAll, type CallTimes, summaryRows, timesOf, totalsOfModel } from "./summary.ts";
 
 /** The model or the API key whose use is added up. */
 export type SummaryPart = { model: string } | { key: string };
 
 /** The requests of one model or key. Amounts are in 1e-9 units. */
-interface PartTotals {
-  /** All requests, including failed and refused ones. */
-  requests: number;
-  failed: number;
-  refused: number;
+interface PartTotals extends RequestCounts, CallTimes {
   inputTokens: number;
   outputTokens: number;
   /** The sum of the charges. */
@@ -21,10 +18,6 @@ interface PartTotals {
   upstreamCost: Amount;
   /** The charges where the upstream cost is known, less that cost. */
   margin: Amount;
-  /** The average of those that neither failed nor were refused, in ms; null for none. */
-  latencyMs: number | null;
-  /** Of models only. */
-  firstTokenMs: CallTotals["firstTokenMs"];
 }
 
 /** The requests of one model or key over a time: in total and by hour. */
@@ -60,46 +53,38 @@ export async function readPart(
     addAll(hour, found);
     addAll(whole, found);
   }
-  const read = "model" in part ? totalsOfModel(part.model) : totalsOfKey(part.key);
+  const read = (sum: Sum) =>
+    "model" in part ? partOfModel(sum, part.model) : partOfKey(sum, part.key);
   return {
     totals: read(whole),
     hours: [...hours].map(([start, sum]) => ({ start, totals: read(sum) })),
   };
 }
 
-const totalsOfModel = (model: string) => (sum: Sum): PartTotals => {
-  const totals = totalsOf(sum);
-  const calls = callsOf(sum).get(model);
+function partOfModel(sum: Sum, model: string): PartTotals {
+  const { cost, upstreamCost, margin, ...totals } = totalsOfModel(sum, model);
+  const { requests, calls, failed, canceled, refused, repeated } = totals;
   return {
-    requests: calls?.calls ?? totals.requests,
-    failed: calls?.failed ?? 0,
-    refused: calls?.refused ?? 0,
+    ...{ requests, calls, failed, canceled, refused, repeated },
     inputTokens: inputTokensOf(totals),
     outputTokens: outputTokensOf(totals),
-    cost: totals.cost,
-    upstreamCost: totals.upstreamCost,
-    margin: totals.margin,
-    latencyMs: calls?.latencyMs ?? null,
-    firstTokenMs: calls?.firstTokenMs ?? null,
+    ...{ cost, upstreamCost, margin },
+    ...{ latencyMs: totals.latencyMs, firstTokenMs: totals.firstTokenMs },
   };
-};
+}
 
-/** The values are in the order of `countKeyHourly`. */
-const totalsOfKey = (key: string) => (sum: Sum): PartTotals => {
-  const [requests = 0n, failed = 0n, refused = 0n, ms = 0n, input = 0n, output = 0n, ...money] =
-    sum.get(`key:${key}`) ?? [];
-  const [cost = 0n, upstreamCost = 0n, costed = 0n] = money;
-  const served = Number(requests - failed - refused);
+/** The values are in the order of `countKeyHourly`; a key's calls have no first token. */
+function partOfKey(sum: Sum, key: string): PartTotals {
+  const values = sum.get(`key:${key}`) ?? [];
+  const [, , , , input = 0n, output = 0n, cost = 0n, upstreamCost = 0n, costed = 0n] = values;
   return {
-    requests: Number(requests),
-    failed: Number(failed),
-    refused: Number(refused),
+    ...countsIn(values, canceledOfKeyPosition),
     inputTokens: Number(input),
     outputTokens: Number(output),
     cost: toAmount(cost),
     upstreamCost: toAmount(upstreamCost),
     margin: toAmount(costed - upstreamCost),
-    latencyMs: served > 0 ? Math.round(Number(ms) / served) : null,
+    latencyMs: timesOf(values.slice(0, 4)).latencyMs,
     firstTokenMs: null,
   };
-};
+}

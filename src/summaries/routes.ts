@@ -52,6 +52,7 @@ export function summaryRoutes(
         models: summary.models.map(({ model, ...totals }) => ({ model, ...viewTotals(totals) })),
         refusals: summary.refusals,
         failures: summary.failures,
+        refusedCharges: summary.refusedCharges,
         unpriced: summary.unpriced,
         targets: summary.targets.map((target) => ({
           ...target,
@@ -78,10 +79,12 @@ function readTime(name: string, text: string | undefined): number | null {
 
 /** Amounts as decimal strings. */
 function viewTotals(totals: SummaryTotals): Record<string, number | string> {
-  const { requests, failed, refused, cost, upstreamCost, margin, shortfall } = totals;
+  const { requests, calls, failed, canceled, refused, repeated } = totals;
+  const { cost, upstreamCost, margin, shortfall } = totals;
   const { deposits, charges, refunds, trials } = totals;
   const amounts = { cost, upstreamCost, margin, shortfall, deposits, charges, refunds, trials };
   const shown = Object.entries(amounts).map(([name, amount]) => [name, formatAmount(amount)]);
   const tokens = Object.fromEntries(tokenClassRows.map(({ name }) => [name, totals[name]]));
-  return { requests, failed, refused, ...tokens, ...Object.fromEntries(shown) };
+  const counts = { requests, calls, failed, canceled, refused, repeated };
+  return { ...counts, ...tokens, ...Object.fromEntries(shown) };
 }

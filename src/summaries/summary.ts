@@ -3,7 +3,10 @@ import { tokenClasses, type TokenCounts, tokenCounts } from "../base/token_class
 import { sumKey, sumsPrefix } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { added, decodeSum, type Sum } from "../store/sums.ts";
+import { countsIn, type RequestCounts, withLost } from "./request_counts.ts";
 import {
+  canceledCallsPosition,
+  canceledOfKeyPosition,
   costedPosition,
   costPosition,
   shortfallPosition,
@@ -13,13 +16,7 @@ import {
 } from "./hourly_counters.ts";
 
 /** The use of a project by its users. Tokens are counts; fields from `cost` on are amounts. */
-export interface SummaryTotals extends TokenCounts {
-  /** Responses that were charged. */
-  requests: number;
-  /** Calls that ended with an error; some were charged for what they had produced. */
-  failed: number;
-  /** Requests that were refused, for lack of money or by a limit. */
-  refused: number;
+export interface SummaryTotals extends RequestCounts, TokenCounts {
   /** The charges of responses, including those that ended with their process. */
   cost: Amount;
   /** The cost of responses by their providers' price lists, where that is known. */
@@ -39,27 +36,29 @@ export interface Summary {
   totals: SummaryTotals;
   /** Only hours in which something happened, in order. `start` is in ms since 1970. */
   hours: { start: number; totals: SummaryTotals }[];
-  /** By cost, highest first. Beyond 24 models of an hour, the rest is `other`. */
-  models: (SummaryTotals & { model: string })[];
+  /**
+   * Every model that was requested, by cost, highest first. Beyond 24 models of an hour, the rest
+   * is `other`.
+   */
+  models: (SummaryTotals & CallTimes & { model: string })[];
+  /** Why requests were refused. */
   refusals: ReasonCount[];
+  /** With which codes calls failed. */
   failures: ReasonCount[];
+  /** Why manual charges were refused: they are no requests. */
+  refusedCharges: ReasonCount[];
   /** Requests for models without a price, by the model's name. */
   unpriced: ReasonCount[];
   /** Attempts of targets that routes lead to, the most first. */
   targets: TargetTotals[];
-  /** Calls of each model, by its name: how they ended, and how long they took. */
-  calls: ReadonlyMap<string, CallTotals>;
   /** Users with their first entry. */
   newUsers: number;
   /** Users who saw the paywall, at most once an hour each, and those who paid within an hour. */
   paywall: { saw: number; paid: number };
 }
 
-/** How the calls of a model ended, and how long they took. */
-export interface CallTotals {
-  calls: number;
-  failed: number;
-  refused: number;
+/** How long the calls of a model took. */
+export interface CallTimes {
   /** The average of those that neither failed nor were refused, in ms; null for none. */
   latencyMs: number | null;
   /** Times to the first token: at most so long for half of them, and for 95 %, in ms. */
@@ -114,10 +113,10 @@ export async function readSummary(
     hours: [...hours].map(([start, sum]) => ({ start, totals: totalsOf(sum) })),
     models: modelsOf(whole),
     refusals: countedOf(whole, "refused:"),
-    failures: countedOf(whole, "failed:"),
+    failures: failuresOf(whole),
+    refusedCharges: countedOf(whole, "refused_charge:"),
     unpriced: countedOf(whole, "unpriced:"),
     targets: targetsOf(whole),
-    calls: callsOf(whole),
     newUsers: Number(whole.get("new_user")?.[0] ?? 0n),
     paywall: {
       saw: Number(whole.get("paywall")?.[0] ?? 0n),
@@ -126,26 +125,19 @@ export async function readSummary(
   };
 }
 
-const callGroup = "calls:";
-
-/** Returns how the calls of each model ended. */
-export function callsOf(sum: Sum): Map<string, CallTotals> {
-  const fields = [...sum].filter(([field]) => field.startsWith(callGroup));
-  return new Map(fields.map(([field, values]) => {
-    const [calls = 0, failed = 0, refused = 0, ms = 0, answered = 0, , ...classes] = values.map(
-      Number,
-    );
-    const served = calls - failed - refused;
-    return [field.slice(callGroup.length), {
-      calls,
-      failed,
-      refused,
-      latencyMs: served > 0 ? Math.round(ms / served) : null,
-      firstTokenMs: answered > 0
-        ? { half: quantile(classes, answered / 2), most: quantile(classes, answered * 0.95) }
-        : null,
-    }];
-  }));
+/** Returns how long the requests took that a model's `calls:` values count. */
+export function timesOf(values: readonly bigint[]): CallTimes {
+  const [requests = 0, failed = 0, refused = 0, ms = 0, answered = 0, , ...rest] = values.map(
+    Number,
+  );
+  const served = requests - failed - refused;
+  const classes = rest.slice(0, timeClassesMs.length + 1);
+  return {
+    latencyMs: served > 0 ? Math.round(ms / served) : null,
+    firstTokenMs: answered > 0
+      ? { half: quantile(classes, answered / 2), most: quantile(classes, answered * 0.95) }
+      : null,
+  };
 }
 
 /** Returns the upper bound of the class in which the `rank`th time is. */
@@ -185,15 +177,23 @@ export function addAll(sum: Sum, row: Sum): void {
 }
 
 function modelsOf(sum: Sum): Summary["models"] {
-  const models = [...sum].filter(([field]) => field.startsWith("model:")).map((
-    [field, values],
-  ) => ({
-    model: field.slice("model:".length),
-    ...totalsOf(new Map([[field, values]])),
-  }));
+  const named = [...sum.keys()].filter((field) => /^(model|calls):/.test(field));
+  const names = new Set(named.map((field) => field.slice(field.indexOf(":") + 1)));
+  const models = [...names].map((model) => ({ model, ...totalsOfModel(sum, model) }));
   return models.sort((one, other) =>
     one.cost === other.cost ? other.requests - one.requests : one.cost < other.cost ? 1 : -1
   );
+}
+
+/** Returns what a sum has of one model. */
+export function totalsOfModel(sum: Sum, model: string): SummaryTotals & CallTimes {
+  const field = `model:${model}`;
+  const calls = sum.get(`calls:${model}`) ?? [];
+  return {
+    ...totalsOf(new Map([[field, sum.get(field) ?? []]])),
+    ...countsIn(calls, canceledCallsPosition),
+    ...timesOf(calls),
+  };
 }
 
 const targetGroup = "target:";
@@ -220,7 +220,26 @@ function countedOf(sum: Sum, group: string): ReasonCount[] {
     reason: field.slice(group.length),
     count: Number(count ?? 0n),
   }));
-  return counted.sort((one, other) => other.count - one.count);
+  return byCount(counted);
+}
+
+function byCount(counts: ReasonCount[]): ReasonCount[] {
+  return counts.sort((one, other) => other.count - one.count);
+}
+
+/**
+ * How many calls their process did not end, as it had died: their entries are of the kind
+ * `expired`. A process that lives tells that it has lost a call's hold.
+ */
+function lostCalls(sum: Sum): number {
+  const expired = sum.get("expired")?.[0] ?? 0n;
+  return Math.max(0, Number(expired - (sum.get("failed:hold_lost")?.[0] ?? 0n)));
+}
+
+function failuresOf(sum: Sum): ReasonCount[] {
+  const lost = lostCalls(sum);
+  const failures = countedOf(sum, "failed:");
+  return lost === 0 ? failures : byCount([...failures, { reason: "hold_expired", count: lost }]);
 }
 
 /** Returns the tokens in a model's values. */
@@ -236,9 +255,7 @@ export function totalsOf(sum: Sum): SummaryTotals {
   const upstreamCost = answers[upstreamCostPosition] ?? 0n;
   const kind = (name: string, place: number) => sum.get(name)?.[place] ?? 0n;
   return {
-    requests: Number(answers[0] ?? 0n),
-    failed: Number(sumOf(sum, "failed:")[0] ?? 0n),
-    refused: Number(sumOf(sum, "refused:")[0] ?? 0n),
+    ...withLost(countsIn(sumOf(sum, "key:"), canceledOfKeyPosition), lostCalls(sum)),
     ...tokensIn(answers),
     cost: toAmount((answers[costPosition] ?? 0n) + kind("expired", 1)),
     upstreamCost: toAmount(upstreamCost),

@@ -27,8 +27,8 @@ Deno.test("console: the overview equals the entries, by model, user and reason",
   const text = textOf(html);
   // 4 responses of 0.0012 each, and a charge of 1.
   assert.match(text, /Revenue \$1\.00 .*Outstanding balance \$3\.99/);
-  assert.match(text, /Requests 4 .*Failed 0 .*Refused 1 /);
-  assert.match(text, /test-model 4 0\.0 % < 250 ms 4,000 \/ 400 – – \$0\.0048/);
+  assert.match(text, /Requests 5 .*Calls 4 .*Failed 0 .*Refused 1 /);
+  assert.match(text, /test-model 5 4 0\.0 % < 250 ms 4,000 \/ 400 – – \$0\.0048/);
   assert.match(text, /Spent Share of revenue ada \$1\.00/);
   assert.match(text, /insufficient_funds 1/);
   assert.match(text, /2026-01-01 00:00 \$0\.0036/);
@@ -62,12 +62,12 @@ Deno.test("console: the overview of one model or key, and a user's page from the
   const show = async (query: string) => textOf((await owner.get(`?${query}`)).html);
   assert.match(
     await show("model=other-model"),
-    /only the model other-model.*Revenue \$0\.0240.*in \/ out 2,000 \/ 200.*Requests 4 .*Failed 1 25 %.*Refused 1 25 %/,
+    /only the model other-model.*Revenue \$0\.0240.*in \/ out 2,000 \/ 200.*Requests 4 .*Calls 3 .*Failed 1 33\.3 %.*Refused 1 25 %/,
   );
   assert.match(await show("model=test-model"), /Revenue \$0\.0012.*Requests 1 .*Failed 0 0 %/);
   assert.match(
     await show(`key=${other.body.key.id}`),
-    /only the key batch \(…\w{4}\).*Revenue \$0\.0120.*1,000 \/ 100.*Requests 3 .*Failed 1 33\.3 %.*Refused 1/,
+    /only the key batch \(…\w{4}\).*Revenue \$0\.0120.*1,000 \/ 100.*Requests 3 .*Calls 2 .*Failed 1 50 %.*Refused 1/,
   );
   const none = await show("model=nothing&days=30");
   assert.match(none, /Revenue \$0\.00 no earlier data.*Requests 0/);
@@ -84,7 +84,7 @@ Deno.test("console: an empty period shows zeros, and an unknown period the defau
   for (const path of ["", "?days=7", "?days=30", "?days=90", "?days=x"]) {
     const { status, html } = await owner.get(path);
     assert.equal(status, 200, path);
-    assert.match(textOf(html), /No responses in this period/);
+    assert.match(textOf(html), /No requests in this period/);
     assert.doesNotMatch(html, /NaN|Infinity|undefined/);
   }
 });

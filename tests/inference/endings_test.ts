@@ -246,7 +246,11 @@ function expected(kind: CallKind, ending: Ending): Outcome {
     held: "0",
     events: [error === lost ? "failed hold_expired" : told.call + told.code],
     rows: [told.row],
-    counted: { calls: [told.call], errors: errors.sort() },
+    // The metric tells what was sent from what was not.
+    counted: {
+      calls: [kind.isHit && told.call !== "failed" ? "hit" : told.call],
+      errors: errors.sort(),
+    },
     ...(kind.routed ? { targets: toldOfTargets(attempts) } : {}),
     ...(kind.hasKey ? { key: charge && kind.gets === "whole" ? `has a ${status}` : freeKey } : {}),
     faults: [],

@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { Icon } from "../../pages/icons.tsx";
 import { checkoutKindOf } from "../../payments/merchant.ts";
+import { errorRateOf } from "../../summaries/request_counts.ts";
 import type { ConsoleDeps } from "../console_deps.ts";
 import type { OverviewView } from "./overview_view.ts";
 import { merchantIdOf, unbookedOfProject } from "../../payments/unbooked.ts";
@@ -52,9 +53,9 @@ export async function attentionOf(
       failing.length === 1 ? `/webhooks/${first?.id}` : "/webhooks",
     );
   }
-  for (const [model, { calls, failed }] of summary.calls) {
+  for (const { model, calls, failed } of summary.models) {
     if (calls < callsLeast || failed / calls < failedShare) continue;
-    const percent = Math.round((failed / calls) * 100);
+    const percent = Math.round(errorRateOf({ calls, failed }));
     const query = new URLSearchParams({ model, outcome: "failed" });
     add(`${percent} % of the calls of ${model} failed.`, `/requests?${query}`);
   }

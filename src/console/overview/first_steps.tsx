@@ -21,7 +21,7 @@ export async function stepsOf(
   { totals, paywall }: Summary,
 ): Promise<FirstStep[] | null> {
   const { project, here } = visit;
-  const isUsed = totals.requests > 0;
+  const isUsed = totals.calls > totals.failed + totals.canceled;
   const canPay = project.topUpUrl !== null || checkoutKindOf(deps.config, project) !== "none";
   const hasWebhook = (await subscriptions.list(project.id, null)).length > 0;
   if (isUsed && canPay) return null;

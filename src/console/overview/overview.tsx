@@ -5,6 +5,7 @@ import { type Amount, formatAmount, toAmount } from "../../base/money.ts";
 import { readUserStats } from "../../ledger/user_stats.ts";
 import { MoneyCell, Stats } from "../../pages/parts.tsx";
 import { readSummary, type Summary } from "../../summaries/summary.ts";
+import { errorRateOf } from "../../summaries/request_counts.ts";
 import { refusalReasons } from "../../base/refusal_reasons.ts";
 import { readRanOut } from "../../requests/ran_out.ts";
 import { readTopSpenders } from "../../summaries/top_users.ts";
@@ -68,6 +69,7 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
 
 const numberOf = (amount: Amount) => Number(formatAmount(amount));
 const count = (value: number) => value.toLocaleString("en-US");
+const shortPercent = (value: number) => value.toLocaleString("en-US", { maximumFractionDigits: 1 });
 
 function MoneyFigures({ visit, period, summary: { totals }, before, users }: OverviewView) {
   const { project: { currency }, here } = visit;
@@ -137,8 +139,6 @@ function Revenue({ visit, period, summary, before }: OverviewView) {
 
 function UseFigures({ visit: { here }, period, summary, before, users }: OverviewView) {
   const { totals, newUsers, paywall } = summary;
-  const ended = totals.requests + totals.failed;
-  const rate = ended > 0 ? (totals.failed / ended) * 100 : 0;
   const shown = (value: Child, path: string) => <a href={here(path)}>{value}</a>;
   const requests = (outcome: string) => `/requests?outcome=${outcome}&${period.times}`;
   const active = users && period.days !== null ? users.active[period.days] : null;
@@ -147,13 +147,18 @@ function UseFigures({ visit: { here }, period, summary, before, users }: Overvie
       figures={[
         {
           label: "Requests",
-          value: shown(count(totals.requests), requests("completed")),
+          value: shown(count(totals.requests), `/requests?${period.times}`),
           note: <Change now={totals.requests} before={before.totals.requests} />,
+        },
+        {
+          label: "Calls",
+          value: count(totals.calls),
+          note: "requests that were sent to a model",
         },
         {
           label: "Failed",
           value: shown(count(totals.failed), requests("failed")),
-          note: `${rate.toLocaleString("en-US", { maximumFractionDigits: 1 })} % of those sent`,
+          note: `${shortPercent(errorRateOf(totals))} % of calls`,
         },
         {
           label: "Refused",

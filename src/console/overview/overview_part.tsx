@@ -103,7 +103,7 @@ function PartFigures(view: PartView) {
 }
 
 function PartRequests({ visit: { here }, summary: { totals }, before, part, period }: PartView) {
-  const { requests, failed, refused, latencyMs } = totals;
+  const { requests, calls, failed, refused, latencyMs } = totals;
   const list = (outcome: string) => {
     const query = new URLSearchParams({ ...part, ...(outcome === "" ? {} : { outcome }) });
     return here(`/requests?${query}&${period.times}`);
@@ -117,9 +117,14 @@ function PartRequests({ visit: { here }, summary: { totals }, before, part, peri
           note: <Change now={requests} before={before.totals.requests} />,
         },
         {
+          label: "Calls",
+          value: count(calls),
+          note: "requests that were sent to a model",
+        },
+        {
           label: "Failed",
           value: <a href={list("failed")}>{count(failed)}</a>,
-          note: `${percent(failed, requests)} of requests`,
+          note: `${percent(failed, calls)} of calls`,
         },
         {
           label: "Refused",

@@ -4,7 +4,8 @@ import type { Child } from "@hono/hono/jsx";
 import { type Amount, toAmount } from "../../base/money.ts";
 import { Share } from "../../pages/chart.tsx";
 import { Card, type Column, EmptyState, MoneyCell, Table, TimeCell } from "../../pages/parts.tsx";
-import type { CallTotals, ReasonCount, SummaryTotals } from "../../summaries/summary.ts";
+import { errorRateOf } from "../../summaries/request_counts.ts";
+import type { ReasonCount, Summary } from "../../summaries/summary.ts";
 import { chargedAmount } from "../timeline.ts";
 import type { OverviewView } from "./overview_view.ts";
 import { UserLink } from "../users/user_link.tsx";
@@ -13,18 +14,18 @@ const listed = 8;
 const count = (value: number) => value.toLocaleString("en-US");
 
 /** Cost, margin, errors and times of each model, and what was charged besides. */
-export function ModelTable({ visit, period, summary: { totals, models, calls } }: OverviewView) {
+export function ModelTable({ visit, period, summary: { totals, models } }: OverviewView) {
   const { project: { currency }, here } = visit;
   const revenue = chargedAmount(totals);
   const other = models.reduce<bigint>((left, { cost }) => left - cost, revenue);
   const rows = models.map((model) => {
     const query = new URLSearchParams({ model: model.model });
     const link = <a href={here(`?${period.query}&${query}`)}>{model.model}</a>;
-    return modelRow({ link, model, call: calls.get(model.model), revenue, currency });
+    return modelRow({ link, model, revenue, currency });
   });
   const others = [
     <a href={here(`/activity?kind=charge&${period.times}`)}>Other charges</a>,
-    ...Array<string>(6).fill("–"),
+    ...Array<string>(7).fill("–"),
     <MoneyCell amount={toAmount(other)} currency={currency} />,
     <Share part={shareOf(other, revenue)} />,
   ];
@@ -35,6 +36,7 @@ export function ModelTable({ visit, period, summary: { totals, models, calls } }
         columns={[
           "Model",
           { title: "Requests", number: true },
+          { title: "Calls", number: true },
           { title: "Failed", number: true },
           { title: "First token", number: true },
           { title: "Tokens in / out", number: true },
@@ -45,7 +47,7 @@ export function ModelTable({ visit, period, summary: { totals, models, calls } }
         ]}
         rows={other > 0n && models.length > 0 ? [...rows, others] : rows}
         empty={
-          <EmptyState icon="requests" title="No responses in this period">
+          <EmptyState icon="requests" title="No requests in this period">
             <p>Models appear here with their cost, margin, errors and times.</p>
           </EmptyState>
         }
@@ -54,24 +56,23 @@ export function ModelTable({ visit, period, summary: { totals, models, calls } }
   );
 }
 
-function modelRow({ link, model, call, revenue, currency }: {
+function modelRow({ link, model, revenue, currency }: {
   link: Child;
-  model: SummaryTotals;
-  call: CallTotals | undefined;
+  model: Summary["models"][number];
   revenue: Amount;
   currency: string;
 }): Child[] {
-  const { requests, cost, upstreamCost, margin } = model;
+  const { requests, calls, cost, upstreamCost, margin, firstTokenMs } = model;
   const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
-  const failed = call && call.calls > 0 ? (call.failed / call.calls) * 100 : 0;
   return [
     link,
     count(requests),
-    `${failed.toFixed(1)} %`,
-    call?.firstTokenMs
+    count(calls),
+    calls > 0 ? `${errorRateOf(model).toFixed(1)} %` : "–",
+    firstTokenMs
       ? (
-        <span title={`95 %: ${timeText(call.firstTokenMs.most)}`}>
-          {timeText(call.firstTokenMs.half)}
+        <span title={`95 %: ${timeText(firstTokenMs.most)}`}>
+          {timeText(firstTokenMs.half)}
         </span>
       )
       : "–",
@@ -154,7 +155,8 @@ export function UserTables(
 
 /** Why requests were refused or failed. */
 export function Endings(
-  { visit: { here }, period, summary: { refusals, failures, unpriced } }: OverviewView,
+  { visit: { here }, period, summary: { refusals, failures, unpriced, refusedCharges } }:
+    OverviewView,
 ) {
   const columns: Column[] = ["Reason", { title: "Requests", number: true, lead: true }];
   const rows = (counts: readonly ReasonCount[], outcome: string) =>
@@ -182,6 +184,20 @@ export function Endings(
           empty="Nothing failed in this period."
         />
       </Card>
+      {refusedCharges.length === 0
+        ? null
+        : (
+          <Card title="Refused charges" note="They are no requests">
+            <Table
+              caption="Manual charges, by reason"
+              columns={["Reason", { title: "Charges", number: true, lead: true }]}
+              rows={refusedCharges.map((
+                { reason, count: times },
+              ) => [<code>{reason}</code>, count(times)])}
+              empty=""
+            />
+          </Card>
+        )}
       {unpriced.length === 0
         ? null
         : (

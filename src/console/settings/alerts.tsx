@@ -24,7 +24,7 @@ const labels = {
   "alerts.emails": "E-mail addresses",
   "alerts.webhookFailing.afterMinutes": "For at least, minutes",
   "alerts.errorRate.percent": "At least, percent",
-  "alerts.errorRate.calls": "Minimum requests",
+  "alerts.errorRate.calls": "Minimum calls",
   "alerts.userBalance.below": "A user’s balance is below",
   "alerts.totalBalance.below": "The sum of all balances is below",
 };

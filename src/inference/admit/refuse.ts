@@ -13,7 +13,6 @@ import type { BalanceView } from "../../ledger/api/view.ts";
 import { messageFor } from "../../paywall/messages.ts";
 import type { Project } from "../../projects/schema.ts";
 import { userLimitsOf } from "../../projects/user_limits.ts";
-import { countRefusalHourly } from "../../summaries/hourly_counters.ts";
 import type { RefusableCall } from "../call.ts";
 import type { Format } from "../format.ts";
 import {
@@ -191,15 +190,14 @@ async function refuseMoney(
   return paywallResponse(call, { message, paywall }, [...rateLimits, counted]);
 }
 
-/** Counts a refusal in the owner's summary, with the next write, and reports it. */
+/** Reports a refusal; the end of the call counts it in the owner's summary. */
 async function report(
-  { deps, refusalReports }: ReportServices,
+  { refusalReports }: Pick<ReportServices, "refusalReports">,
   { caller, user }: Pick<RefusableCall, "caller" | "user">,
   reason: string,
   events: (count: number) => NewEvent[],
 ): Promise<void> {
   const { id: projectId } = caller.snapshot.project;
-  deps.committer.count(countRefusalHourly(projectId, reason, deps.clock.now()));
   await refusalReports.report({ projectId, user, reason, events });
 }
 

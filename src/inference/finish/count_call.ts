@@ -1,11 +1,10 @@
 import { formatAmount, zero } from "../../base/money.ts";
 import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
-import { countAttemptHourly, countFailureHourly } from "../../summaries/hourly_counters.ts";
+import { countAttemptHourly } from "../../summaries/hourly_counters.ts";
 import type { AdmittedCall } from "../call.ts";
 import { billOf, type CallBill } from "../meter/bill.ts";
 import type { InferenceServices } from "../services.ts";
-import type { CallEnding } from "./events.ts";
 
 type Services = Pick<InferenceServices, "deps" | "prices">;
 
@@ -13,20 +12,14 @@ type Services = Pick<InferenceServices, "deps" | "prices">;
 export function countCharged(
   services: Services,
   call: AdmittedCall,
-  { usage, told, bill }: { usage: TokenUsage; told: CallEnding; bill: CallBill | null },
+  { usage, bill }: { usage: TokenUsage; bill: CallBill | null },
 ): void {
   call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
-  countFailure(services, call, told);
   if (call.isRouted) countAttempts(services, call, bill);
 }
 
 /** Counts a call that was not charged, with its known cost for the project. */
-export async function countReleased(
-  services: Services,
-  call: AdmittedCall,
-  told: CallEnding,
-): Promise<void> {
-  countFailure(services, call, told);
+export async function countReleased(services: Services, call: AdmittedCall): Promise<void> {
   if (!call.isRouted) return;
   const { meter } = call.attempt;
   const known = meter.reported && billOf(services, call, await meter.usage());
@@ -49,14 +42,4 @@ function countAttempts(
     const counted = { ...attempt, projectId, upstream, model, upstreamCost: cost, at: clock.now() };
     committer.count(countAttemptHourly(counted));
   }
-}
-
-function countFailure(
-  { deps: { committer, clock } }: Services,
-  { caller }: AdmittedCall,
-  told: CallEnding,
-): void {
-  if (told.kind !== "failed") return;
-  const { id } = caller.snapshot.project;
-  committer.count(countFailureHourly(id, told.errorCode, clock.now()));
 }

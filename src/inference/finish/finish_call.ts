@@ -126,7 +126,7 @@ function tellCharged(
   { told, bill, kept, usage, entry }: PreparedCharge & Charged,
 ): void {
   const { telemetry } = call;
-  withoutFault(services, call, () => countCharged(services, call, { usage, told, bill }));
+  withoutFault(services, call, () => countCharged(services, call, { usage, bill }));
   withoutFault(services, call, () => {
     services.keptQuota.added(call.ref, kept.bytes);
     const upstreamCost = entry.usage?.upstreamCost ?? null;
@@ -157,7 +157,7 @@ async function release(
   const { ref, id, requestId, idempotency, telemetry } = call;
   const told = toldAs(error);
   telemetry.begin("settle");
-  await countReleased(services, call, told);
+  await countReleased(services, call);
   const end = (tx: AccountTx) => {
     tx.emit(...callEndedEvents(call, told));
     if (idempotency) removeIdempotencyMark(tx, idempotency);
@@ -221,9 +221,11 @@ function noteReports({ reasoningModels, deps }: FinishServices, call: AdmittedCa
 }
 
 /** The attempts of an admitted call, for the log of requests. */
-function attemptsMade({ isRouted, attempt: { target, firstTokenMs }, failed }: AdmittedCall) {
+function attemptsMade(
+  { isRouted, attempt: { target, firstTokenMs }, failed, cache }: AdmittedCall,
+) {
   const upstream = isRouted ? target.upstream.name : null;
-  return { firstTokenMs, upstream, attempts: failed.length + 1 };
+  return { firstTokenMs, upstream, attempts: failed.length + 1, isHit: Boolean(cache?.hit) };
 }
 
 /** Writes the charge. While the store is unavailable, retries for as long as the hold can live. */

@@ -14,7 +14,7 @@ import type { Trigger } from "../../events/event.ts";
 import { type AuditActionName, type AuditActor, auditRow } from "../../projects/audit.ts";
 import { type BudgetedKey, budgetsOfKey } from "../../projects/key_budget.ts";
 import type { Project } from "../../projects/schema.ts";
-import { countRefusalHourly } from "../../summaries/hourly_counters.ts";
+import { countRefusedChargeHourly } from "../../summaries/hourly_counters.ts";
 import { archivedActivity, mayBeArchived } from "../archived.ts";
 import { entriesToCsv, findActivity, listActivities } from "../activities.ts";
 import { findAccount, findLastAccount } from "../authorization.ts";
@@ -130,7 +130,7 @@ async function refusedResponse(
   const { code, charge } = refusalReasons[kind];
   deps.metrics.refusedMoney.charge[code].add();
   note({ refused: code });
-  deps.committer.count(countRefusalHourly(project.id, code, deps.clock.now()));
+  deps.committer.count(countRefusedChargeHourly(project.id, code, deps.clock.now()));
   const offered = await offer(project, user, {
     reason: kind,
     trigger,
