@@ -218,9 +218,7 @@ const bounds: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ["both: the newer", { max_completion_tokens: 40, max_tokens: 50 }, { max_tokens: 40 }],
   ["llama.cpp's", { n_predict: 50 }, { max_tokens: 50 }],
   ["llama.cpp's besides", { max_tokens: 50, n_predict: 1e5 }, { max_tokens: 50 }],
-  ["newer unusable", { max_completion_tokens: 0, max_tokens: 50 }, { max_tokens: 50 }],
-  ["zero means none", { max_tokens: 0 }, { max_tokens: 1000 }],
-  ["-1 means none", { max_tokens: -1 }, { max_tokens: 1000 }],
+  ["newer null", { max_completion_tokens: null, max_tokens: 50 }, { max_tokens: 50 }],
   ["null means none", { max_tokens: null, max_completion_tokens: null }, { max_tokens: 1000 }],
   ["more than the model's", { max_tokens: 1e9 }, { max_tokens: 1000 }],
 ];
@@ -234,6 +232,40 @@ for (const [name, asked, sent] of bounds) {
     const { max_tokens, max_completion_tokens, n_predict } = world.upstream.calls[0]?.body ?? {};
     const none = { max_tokens: undefined, max_completion_tokens: undefined, n_predict: undefined };
     assert.deepEqual({ max_tokens, max_completion_tokens, n_predict }, { ...none, ...sent });
+  });
+}
+
+const noBounds: [string, Record<string, unknown>, string, number][] = [
+  ...["max_tokens", "max_completion_tokens", "n_predict"].flatMap((field) =>
+    [0, -1, -50].map((
+      value,
+    ): typeof noBounds[number] => ["/v1/chat/completions", { [field]: value }, field, value])
+  ),
+  [
+    "/v1/chat/completions",
+    { max_completion_tokens: 0, max_tokens: 50 },
+    "max_completion_tokens",
+    0,
+  ],
+  ["/v1/chat/completions", { max_completion_tokens: 50, max_tokens: -1 }, "max_tokens", -1],
+  ["/v1/responses", { max_output_tokens: 0, input: "Hi" }, "max_output_tokens", 0],
+  ["/v1/responses", { max_output_tokens: -1, input: "Hi" }, "max_output_tokens", -1],
+  ["/v1/completions", { max_tokens: -1, prompt: "Hi" }, "max_tokens", -1],
+  ["/v1/messages", { max_tokens: -1 }, "max_tokens", -1],
+];
+for (const [path, fields, param, value] of noBounds) {
+  Deno.test(`chat: an output bound that is none is 400: ${path} ${JSON.stringify(fields)}`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    const { messages, ...rest } = chatBody(fields);
+    const asks = path.endsWith("/chat/completions") || path.endsWith("/messages");
+    const body = asks ? { messages, ...rest } : rest;
+    const headers = { "x-service-user": "ada" };
+    const answer = await world.json(path, { body, headers });
+    assert.deepEqual([answer.status, answer.body.error.param], [400, param], `${value}`);
+    assert.match(answer.body.error.message, /at least|>=/);
+    assert.equal(world.upstream.calls.length, 0);
+    assert.equal((await world.balance("ada")).balance, "1");
   });
 }
 

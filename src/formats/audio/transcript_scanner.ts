@@ -1,3 +1,4 @@
+import type { JsonObject } from "../../base/json.ts";
 import type { ResponseScanner } from "../../inference/upstream_response.ts";
 import type { Units } from "../../pricing/units.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
@@ -31,10 +32,14 @@ export class TranscriptScanner implements ResponseScanner {
 
   get units(): Units {
     let billed = 0;
-    for (const { type, seconds } of this.#scanner.usages) {
-      if (type === "duration" && typeof seconds === "number") billed = Math.max(billed, seconds);
-    }
+    for (const usage of this.#scanner.usages) billed = Math.max(billed, secondsIn(usage));
     const audioSeconds = billed > 0 ? billed : this.#duration;
     return audioSeconds === null ? {} : { audioSeconds };
   }
+}
+
+/** The seconds that a report bills: OpenAI's, or Mistral's; zero where it has none. */
+function secondsIn({ type, seconds, prompt_audio_seconds: heard }: JsonObject): number {
+  const billed = type === "duration" && typeof seconds === "number" ? seconds : heard;
+  return typeof billed === "number" ? billed : 0;
 }

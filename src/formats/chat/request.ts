@@ -30,7 +30,9 @@ const messageSchema = z.looseObject({
 
 const atLeastOne = { error: "must have at least one message" };
 
-const count = z.int({ error: "must be a whole number" }).nullish();
+/** Zero or less would be taken for no bound, and the caller would pay for all that is written. */
+const bound = z.int({ error: "must be a whole number" })
+  .min(1, { error: "must be at least 1; leave it out for no bound" }).nullish();
 
 /**
  * A chat request. Only fields that the price depends on are checked; the upstream checks the rest.
@@ -42,11 +44,11 @@ export const chatSchema = z.looseObject({
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   n: z.int().min(1).max(choicesMax).nullish().meta({ description: "Responses to generate." }),
-  max_tokens: count.meta({ description: "Most output tokens. Zero or less is no bound." }),
-  max_completion_tokens: count.meta({
+  max_tokens: bound.meta({ description: "Most output tokens." }),
+  max_completion_tokens: bound.meta({
     description: "The same; takes precedence over `max_tokens`.",
   }),
-  n_predict: count.meta({
+  n_predict: bound.meta({
     description: "The same, as llama.cpp calls it; has the lowest precedence.",
   }),
   tools: z.array(z.unknown()).nullish(),
@@ -118,7 +120,7 @@ export function readChatRequest(
     stream: chat.stream ?? false,
     wantsUsage: chat.stream_options?.include_usage ?? false,
     choices: chat.n ?? 1,
-    maxTokens: maxTokensFields.map((field) => bound(body[field])).find(isSet) ?? null,
+    maxTokens: maxTokensFields.map((field) => chat[field]).find(isSet) ?? null,
     structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
     requiresJson: format.startsWith("json") || isToolForced(body),
     asksReasoning: asksReasoning(body),
@@ -161,8 +163,4 @@ function isToolForced({ tool_choice: choice, function_call: legacy }: JsonObject
     (isObject(choice) && choice.type !== "auto" && choice.type !== "none" &&
       !(choice.type === "allowed_tools" && isObject(choice.allowed_tools) &&
         choice.allowed_tools.mode === "auto"));
-}
-
-function bound(value: unknown): number | null {
-  return typeof value === "number" && value > 0 ? value : null;
 }

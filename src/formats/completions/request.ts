@@ -16,7 +16,8 @@ const defaultMaxTokens = 16;
 /** Prompts of one request. */
 const promptsMax = 2_048;
 
-const count = z.int({ error: "must be a whole number" });
+/** Zero writes nothing, such as for the log probabilities of a prompt. */
+const count = z.int({ error: "must be a whole number" }).min(0, { error: "must be at least 0" });
 const promptSchema = z.union([
   z.string(),
   z.array(z.string()),
@@ -32,7 +33,7 @@ export const completionRequestSchema = z.looseObject({
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   max_tokens: count.nullish().meta({
-    description: `Most output tokens: ${defaultMaxTokens} where it is absent, none where negative.`,
+    description: `Most output tokens: ${defaultMaxTokens} where it is absent.`,
   }),
   n: z.int().min(1).max(choicesMax).nullish().meta({ description: "Responses for each prompt." }),
   best_of: z.int().min(1).max(choicesMax).nullish().meta({
@@ -72,7 +73,7 @@ export function readCompletionRequest(
     stream: request.stream ?? false,
     wantsUsage: request.stream_options?.include_usage ?? false,
     choices: generated * Math.max(1, prompts),
-    maxTokens: maxTokens < 0 ? null : maxTokens,
+    maxTokens,
     structured: false,
     requiresJson: false,
     asksReasoning: false,

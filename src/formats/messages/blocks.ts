@@ -68,3 +68,8 @@ function inPieces(block: JsonObject): { start: JsonObject; deltas: JsonObject[] 
 export function isToolUse({ type }: JsonObject): boolean {
   return type === "tool_use";
 }
+
+/** Whether a message has anything besides empty texts. */
+export function hasContent(blocks: readonly JsonObject[]): boolean {
+  return blocks.some(({ type, text }) => type !== "text" || text !== "");
+}

@@ -17,7 +17,7 @@ const knownRoles = new Set<unknown>(roles);
 
 const messageSchema = z.looseObject({ role: z.enum(roles), content }).meta({ id: "InputMessage" });
 const atLeastOne = { error: "must have at least one message" };
-const count = z.int({ error: "must be a whole number" }).min(0);
+const count = z.int({ error: "must be a whole number" }).min(0, { error: "must be at least 0" });
 
 /** A request to count tokens. Only fields that the price depends on are checked. */
 export const countRequestSchema = z.looseObject({

@@ -6,9 +6,15 @@ import type { ModelRequest } from "../../inference/model_request.ts";
 import type { CompleteResponse, ResponseHead } from "../../inference/upstream_response.ts";
 import { invalidUpstreamResponse } from "../../upstreams/errors.ts";
 import { readResponseBody } from "../openai/response.ts";
-import { blockEvents, blockTexts, isToolUse, responseBlocks } from "./blocks.ts";
+import { blockEvents, blockTexts, hasContent, isToolUse, responseBlocks } from "./blocks.ts";
 import { noticeAfter, reasonWithNotice } from "./ending.ts";
-import { billedUsage, messageServedBy, usageOf, withToolCalls } from "./usage.ts";
+import {
+  billedUnlessRefused,
+  billedUsage,
+  messageServedBy,
+  usageOf,
+  withToolCalls,
+} from "./usage.ts";
 
 /** The request, the ids and the key with which a response is read. */
 export interface ReadingOptions {
@@ -32,7 +38,10 @@ export function messageFrom(
 ): CompleteResponse {
   const blocks = responseBlocks(body.content);
   if (!blocks) throw invalidUpstreamResponse("a message without content blocks");
-  const reported = usageOf(body);
+  const reported = billedUnlessRefused(usageOf(body), {
+    reason: body.stop_reason,
+    hasContent: hasContent(blocks),
+  });
   if (blocks.length === 0 && !reported) throw invalidUpstreamResponse("a message without content");
   const usage = reported && billedUsage(withToolCalls(reported, blocks));
   const whole = normalizeMessage(body, head, blocks);

@@ -14,7 +14,7 @@ import { stringsIn } from "./content.ts";
 import { eventFrame } from "./errors.ts";
 import { identity, isName } from "./response.ts";
 import { MessageScanner } from "./scanner.ts";
-import { billedUsage, calledTool, messageServedBy, usageOf } from "./usage.ts";
+import { billedUnlessRefused, billedUsage, calledTool, messageServedBy, usageOf } from "./usage.ts";
 
 /** Blocks in which an upstream has written something only by their start. */
 const emptyAtFirst = new Set<unknown>(["text", "thinking"]);
@@ -36,6 +36,8 @@ export class MessageStreamTransform implements StreamTransform {
   /** Blocks without an end, by their index. */
   #open = new Map<number, string>();
   #nextIndex = 0;
+  /** There is a block that is not an empty text. */
+  #hasContent = false;
   #lastType: string | null = null;
   /** The end of a text, and the index of its block. */
   #held: { index: number; frame: string } | null = null;
@@ -93,6 +95,7 @@ export class MessageStreamTransform implements StreamTransform {
     frame += largeText;
     if (!isLast) return frame;
     const { usages, served, stopReason } = this.#large;
+    this.#hasContent = true;
     this.#large = null;
     this.#stopReason = stopReason ?? this.#stopReason;
     meter.addServed(served);
@@ -180,6 +183,7 @@ export class MessageStreamTransform implements StreamTransform {
     this.#lastType = block.type;
     this.#nextIndex = Math.max(this.#nextIndex, index + 1);
     this.#meter(blockTexts(block));
+    if (block.type !== "text") this.#hasContent = true;
     if (!emptyAtFirst.has(block.type)) this.#options.meter.producedOutput = true;
     this.#countCall(block);
     return before + eventWithIndex("content_block_start", { chunk, index, data });
@@ -220,6 +224,11 @@ export class MessageStreamTransform implements StreamTransform {
     }
     this.#ending = { ...this.#ending, ...beside, delta: said };
     if (isName(said.stop_reason)) this.#stopReason = said.stop_reason;
+    const billed = billedUnlessRefused(this.#usage, {
+      reason: this.#stopReason,
+      hasContent: this.#hasContent,
+    });
+    if (billed !== this.#usage) this.#addUsage(billed);
   }
 
   /** An event of a type that is not known yet: whatever text it has is metered. */
@@ -232,7 +241,10 @@ export class MessageStreamTransform implements StreamTransform {
   }
 
   #meter(texts: Iterable<string>): void {
-    for (const text of texts) this.#options.meter.addText(text);
+    for (const text of texts) {
+      if (text !== "") this.#hasContent = true;
+      this.#options.meter.addText(text);
+    }
   }
 
   /** Usage is cumulative: an event may leave out what another has said. */

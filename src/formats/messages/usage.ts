@@ -128,6 +128,21 @@ export function messageUsage(
   return { ...rest, ...counted, ...charged };
 }
 
+/**
+ * What a report says of a refusal before any output: Anthropic bills nothing of it, whatever it
+ * counts. A server that bills it says `billed: true`.
+ */
+const unbilled: JsonObject = { billed: false };
+
+/** A usage object of a message, by whether it is a refusal without content. */
+export function billedUnlessRefused(
+  usage: JsonObject | null,
+  { reason, hasContent }: { reason: unknown; hasContent: boolean },
+): JsonObject | null {
+  if (reason !== "refusal" || hasContent) return usage;
+  return { ...unbilled, ...usage };
+}
+
 /** The usage object of a value; null where it has none. */
 export function usageOf(value: Json | undefined): JsonObject | null {
   return isObject(value) && isObject(value.usage) ? value.usage : null;

@@ -19,6 +19,9 @@ const itemSchema = z.looseObject({
 }).meta({ id: "ResponseInputItem" });
 
 const count = z.int({ error: "must be a whole number" }).nullish();
+/** Zero or less would be taken for no bound, and the caller would pay for all that is written. */
+const bound = z.int({ error: "must be a whole number" })
+  .min(1, { error: "must be at least 1; leave it out for no bound" }).nullish();
 
 /** A request for a response. Only fields that the price depends on are checked. */
 export const responsesRequestSchema = z.looseObject({
@@ -27,9 +30,7 @@ export const responsesRequestSchema = z.looseObject({
   instructions: z.string().nullish(),
   user: userField,
   stream: z.boolean().nullish(),
-  max_output_tokens: count.meta({
-    description: "Most output tokens, with reasoning. Zero or less is no bound.",
-  }),
+  max_output_tokens: bound.meta({ description: "Most output tokens, with reasoning." }),
   max_tool_calls: count.meta({ description: "Most calls of tools that run at the provider." }),
   tools: z.array(z.unknown()).nullish(),
   text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
@@ -76,7 +77,7 @@ export function readResponsesRequest(
     // Every response of this format reports usage.
     wantsUsage: true,
     choices: 1,
-    maxTokens: typeof maxTokens === "number" && maxTokens > 0 ? maxTokens : null,
+    maxTokens: maxTokens ?? null,
     structured: format !== "text" || requiresJson || tools.length > 0,
     requiresJson,
     asksReasoning: asksReasoning(withoutEmptyReasoning(body)),

@@ -92,6 +92,8 @@ export class UsageMeter implements StreamMeter {
   #joined: JsonObject | null = null;
   /** Tokens that are reported of the prompt and the response together, and of neither alone. */
   #unassigned = 0;
+  /** The report says that nothing of the response is billed. */
+  #isUnbilled = false;
   /** Output has arrived since the provider's last usage. */
   #isBehind = false;
   #uncounted = "";
@@ -122,6 +124,7 @@ export class UsageMeter implements StreamMeter {
    */
   addUsage(sent: Json | undefined): void {
     if (!isObject(sent)) return;
+    if (sent.billed === false && this.#hasNoText) return this.#noteUnbilled(sent);
     const alone = readUsage(sent);
     // Calls of tools count also where no tokens are reported with them.
     if (!alone) {
@@ -134,6 +137,18 @@ export class UsageMeter implements StreamMeter {
     this.#addExtras(readReportedExtras(raw));
     this.#addReport(raw, usage);
     if (alone.saysOutput) this.#isBehind = false;
+  }
+
+  get #hasNoText(): boolean {
+    return this.#uncounted === "" && this.#counted === 0;
+  }
+
+  /** Nothing is charged of a response that its provider does not bill, unless it has a text. */
+  #noteUnbilled(usage: JsonObject): void {
+    this.#isUnbilled = true;
+    this.producedOutput = false;
+    this.extras = noExtras;
+    this.reported = { usage, isWhole: true };
   }
 
   #addReport(raw: JsonObject, usage: ReportedUsage): void {
@@ -228,6 +243,7 @@ export class UsageMeter implements StreamMeter {
 
   /** The provider's usage, unless our count of the output exceeds it `tolerance` times. */
   #usage(tolerance: number): TokenUsage | Promise<TokenUsage> {
+    if (this.#isUnbilled && this.#hasNoText) return { ...tokenCounts({}), source: "provider" };
     const isAssigned = this.#unassigned === 0 || (this.#output?.total ?? 0) > 0;
     if (!isAssigned) return this.#assigned();
     const input = this.#inputTokens();

@@ -120,7 +120,7 @@ Deno.test("responses: the output bound is the caller's, the model's and the bala
   using world = await paidWorld();
   assert.equal((await sentFor(world, { max_output_tokens: 20 })).max_output_tokens, 20);
   assert.equal((await sentFor(world, { max_output_tokens: 5_000 })).max_output_tokens, 1_000);
-  assert.equal((await sentFor(world, { max_output_tokens: 0 })).max_output_tokens, 1_000);
+  assert.equal((await sentFor(world, { max_output_tokens: null })).max_output_tokens, 1_000);
   await world.deposit("eve", "0.0003");
   const { max_output_tokens: bound } = await sentFor(world, { user: "eve" });
   assert.ok(bound > 16 && bound < 150, `${bound}`);

@@ -2,6 +2,8 @@ import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import { encodeUtf8 } from "../../../base/utf8.ts";
 import type { BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
+import { hasContent } from "../../messages/blocks.ts";
+import { billedUnlessRefused, usageOf } from "../../messages/usage.ts";
 import { readResponseBody } from "../../openai/response.ts";
 import { toChatUsage } from "./usage.ts";
 
@@ -11,11 +13,13 @@ import { toChatUsage } from "./usage.ts";
  */
 export function toCompletion(bytes: Uint8Array, { head, apiKey }: BridgeOptions): Uint8Array {
   const body = readResponseBody(bytes, apiKey);
-  const { id, model, content, stop_reason: reason, usage } = body;
+  const { id, model, content, stop_reason: reason } = body;
   if (!Array.isArray(content)) throw invalidUpstreamResponse("a message without content");
+  const blocks = content.filter(isObject);
+  const usage = billedUnlessRefused(usageOf(body), { reason, hasContent: hasContent(blocks) });
   const choice = {
     index: 0,
-    message: toAssistantMessage(content.filter(isObject)),
+    message: toAssistantMessage(blocks),
     logprobs: null,
     ...(typeof reason === "string" ? { finish_reason: toFinishReason(reason) } : {}),
   };
@@ -25,7 +29,7 @@ export function toCompletion(bytes: Uint8Array, { head, apiKey }: BridgeOptions)
     created: head.created,
     model: typeof model === "string" ? model : head.model,
     choices: [choice],
-    ...(isObject(usage) ? { usage: toChatUsage(usage) } : {}),
+    ...(usage ? { usage: toChatUsage(usage) } : {}),
   }));
 }
 

@@ -2,6 +2,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { isObject, type Json, type JsonObject, plainNumber } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { joinReports } from "../../../pricing/join_reports.ts";
+import { billedUnlessRefused } from "../../messages/usage.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { HeldText } from "../held_text.ts";
 import { sentEvent } from "../sent_event.ts";
@@ -33,6 +34,8 @@ export class ChunkTranslator implements EventTranslator {
   #usage: JsonObject = {};
   #calls = 0;
   #isStarted = false;
+  /** There is a block that is not an empty text. */
+  #hasContent = false;
 
   constructor(options: BridgeOptions) {
     this.#options = options;
@@ -99,6 +102,7 @@ export class ChunkTranslator implements EventTranslator {
     const block = { start, call: 0, hasInput: false, thinking: "", signature: "" };
     this.#held.add(blockChars);
     this.#blocks.set(index, block);
+    if (type !== "text") this.#hasContent = true;
     if (type === "text") this.#sendText("content", text);
     if (type === "thinking") {
       this.#addThinking(block, thinking);
@@ -155,7 +159,9 @@ export class ChunkTranslator implements EventTranslator {
   #endMessage({ delta, usage }: JsonObject): void {
     const reason = isObject(delta) ? delta.stop_reason : undefined;
     if (typeof reason === "string") this.#send({}, toFinishReason(reason));
-    if (isObject(usage)) this.#sendChunk([], this.#addUsage(usage));
+    const said = isObject(usage) ? usage : null;
+    const billed = billedUnlessRefused(said, { reason, hasContent: this.#hasContent });
+    if (billed) this.#sendChunk([], this.#addUsage(billed));
   }
 
   #addUsage(usage: JsonObject): JsonObject {
@@ -174,7 +180,9 @@ export class ChunkTranslator implements EventTranslator {
   }
 
   #sendText(field: string, text: Json | undefined): void {
-    if (typeof text === "string" && text !== "") this.#send({ [field]: text });
+    if (typeof text !== "string" || text === "") return;
+    this.#hasContent = true;
+    this.#send({ [field]: text });
   }
 
   #send(delta: JsonObject, reason: string | null = null, usage?: JsonObject): void {

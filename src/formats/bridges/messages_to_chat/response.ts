@@ -5,7 +5,7 @@ import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
 import { readResponseBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { parsedArguments } from "../tool_input.ts";
-import { toMessagesUsage } from "./usage.ts";
+import { billedUsageOf, toMessagesUsage } from "./usage.ts";
 import { readCall, readWritten, showsThinking, toMessageStop } from "./written.ts";
 
 /** The input of a call whose arguments are not a JSON object: as Claude Code itself writes it. */
@@ -24,13 +24,13 @@ export function toMessage(
   const body = readResponseBody(bytes, apiKey);
   const { model, tier } = servedBy(body);
   const raw = usageIn(body);
-  const usage = raw ? toMessagesUsage(raw, tier) : null;
   const choice = choiceOf(body);
   if (!choice && !raw) throw invalidUpstreamResponse("a response without choices");
   const message = choice && isObject(choice.message) ? choice.message : {};
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls.filter(isObject) : [];
   const { thinking, thinkingField: signature, text, refuses } = readWritten(message);
   const stop = toMessageStop(choice ?? {}, { calls: calls.length > 0, refuses, request });
+  const usage = billedUsageOf(raw ? toMessagesUsage(raw, tier) : null, stop);
   const content: JsonObject[] = [];
   if (thinking !== "" && showsThinking(request)) {
     content.push({ type: "thinking", thinking, signature });

@@ -7,7 +7,7 @@ import { errorOfEvent, isErrorChunk, parsedChunk } from "../../openai/stream_err
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { sentEvent } from "../sent_event.ts";
 import { MessageBlocks } from "./blocks.ts";
-import { toMessagesUsage } from "./usage.ts";
+import { billedUsageOf, toMessagesUsage } from "./usage.ts";
 import { readCall, readWritten, showsThinking, toMessageStop } from "./written.ts";
 
 /**
@@ -130,10 +130,10 @@ export class MessageEventTranslator implements EventTranslator {
       refuses: this.#refuses,
       request: this.#options.request,
     });
+    const usage = this.#reported && toMessagesUsage(this.#reported, this.#tier);
     this.#send("message_delta", {
       delta: { ...delta },
-      usage: (this.#reported && toMessagesUsage(this.#reported, this.#tier)) ??
-        { output_tokens: 0 },
+      usage: billedUsageOf(usage, delta) ?? { output_tokens: 0 },
     });
   }
 

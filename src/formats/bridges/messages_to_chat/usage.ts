@@ -40,6 +40,14 @@ export function toMessagesUsage(raw: JsonObject, tier: string | null): JsonObjec
   };
 }
 
+/** The usage of a message that has ended so. Chat servers bill the prompt of what they refuse. */
+export function billedUsageOf(
+  usage: JsonObject | null,
+  { stop_reason: reason }: { stop_reason: string },
+): JsonObject | null {
+  return reason === "refusal" ? { ...usage, billed: true } : usage;
+}
+
 type Counts = NonNullable<ReturnType<typeof readUsage>>["counts"];
 
 /** Anthropic has no details of its input: sounds and images are named as OpenAI names them. */
