@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { chatToMessages } from "../../../src/formats/bridges/chat_to_messages/bridge.ts";
 import type { Body } from "../../support/world.ts";
-import { assertRefused, written } from "./support.ts";
+import { written } from "./support.ts";
 
 const user = { role: "user", content: "Hi" };
 const ask = (more: Body = {}): Body => ({ model: "m", messages: [user], ...more });
@@ -31,9 +31,106 @@ const turns: [string, Body, unknown[], unknown?][] = [
     [text("A"), text("B")],
   ],
   [
-    "later instructions keep their place",
-    asking(user, { role: "system", content: "B" }),
-    [said(text("Hi")), { role: "system", content: [text("B")] }],
+    "later instructions move to the system prompt, and turns around them are one",
+    asking(
+      { role: "system", content: "A" },
+      user,
+      { role: "system", content: "B" },
+      user,
+      { role: "developer", content: [text("C")] },
+    ),
+    [said(text("Hi"), text("Hi"))],
+    [text("A"), text("B"), text("C")],
+  ],
+  [
+    "instructions alone are what the user says",
+    asking({ role: "system", content: "A" }, { role: "developer", content: "B" }),
+    [said(text("A"), text("B"))],
+  ],
+  [
+    "blank texts are left out, in each role and in results of tools",
+    asking(
+      { role: "system", content: " \n" },
+      { role: "user", content: [text("Hi"), text(" ")] },
+      { role: "assistant", content: "\n\n", tool_calls: [call("a")] },
+      { role: "tool", tool_call_id: "a", content: " " },
+      { role: "user", content: "\t" },
+    ),
+    [
+      said(text("Hi")),
+      { role: "assistant", content: [use("a")] },
+      said({ type: "tool_result", tool_use_id: "a" }),
+    ],
+  ],
+  [
+    "the name of the only one who speaks is left out",
+    asking(
+      { role: "system", name: "rules", content: "A" },
+      { ...user, name: "Bob" },
+      { role: "assistant", name: "writer", content: "B" },
+      { ...user, name: "Bob" },
+    ),
+    [said(text("Hi")), { role: "assistant", content: [text("B")] }, said(text("Hi"))],
+    [text("A")],
+  ],
+  [
+    "of several who speak, each is named",
+    asking(
+      { ...user, name: "Bob" },
+      user,
+      { role: "user", name: "Eve", content: [image("https://x.test/a.png")] },
+    ),
+    [said(
+      text("Bob: Hi"),
+      text("Hi"),
+      text("Eve:"),
+      { type: "image", source: { type: "url", url: "https://x.test/a.png" } },
+    )],
+  ],
+  [
+    "older calls of functions",
+    asking(
+      user,
+      { role: "assistant", content: null, function_call: { name: "f", arguments: '{"a":1}' } },
+      { role: "function", name: "f", content: "one" },
+    ),
+    [
+      said(text("Hi")),
+      { role: "assistant", content: [use("call_1")] },
+      said({ type: "tool_result", tool_use_id: "call_1", content: [text("one")] }),
+    ],
+  ],
+  [
+    "calls of custom tools",
+    asking(
+      user,
+      {
+        role: "assistant",
+        tool_calls: [{ id: "a", type: "custom", custom: { name: "f", input: "x" } }],
+      },
+      { role: "tool", tool_call_id: "a", content: "one" },
+    ),
+    [
+      said(text("Hi")),
+      { role: "assistant", content: [use("a", { input: "x" })] },
+      said({ type: "tool_result", tool_use_id: "a", content: [text("one")] }),
+    ],
+  ],
+  [
+    "a continued message has no white space at its end",
+    asking(user, { role: "assistant", content: "The answer: \n", prefix: true }),
+    [said(text("Hi")), { role: "assistant", content: [text("The answer:")] }],
+  ],
+  [
+    "types of images by names that Anthropic does not know",
+    asking(said(
+      image("data:image/jpg;base64,aGk="),
+      image("data:IMAGE/JPG;base64,aGk=", { detail: "low" }),
+    )),
+    [said(
+      { type: "image", source: { type: "base64", media_type: "image/jpeg", data: "aGk=" } },
+      { type: "image", source: { type: "base64", media_type: "image/jpeg", data: "aGk=" } },
+    )],
   ],
   [
     "messages of one role are one turn, empty ones are none",
@@ -177,6 +274,55 @@ const fields: [string, Body, Body][] = [
     tools: [{ name: "f", input_schema: { type: "object" } }],
     tool_choice: { type: "none" },
   }],
+  ["allowed tools, of which the model does not see the others", {
+    tools: [tool, { ...tool, function: { name: "g" } }],
+    tool_choice: {
+      type: "allowed_tools",
+      allowed_tools: { mode: "required", tools: [{ type: "function", function: { name: "f" } }] },
+    },
+  }, {
+    tools: [{ name: "f", input_schema: { type: "object" } }],
+    tool_choice: { type: "any" },
+  }],
+  ["functions of the older form, one call at a time", {
+    functions: [{ name: "f", description: "d", parameters: { type: "object" } }],
+    function_call: { name: "f" },
+  }, {
+    tools: [{ name: "f", description: "d", input_schema: { type: "object" } }],
+    tool_choice: { type: "tool", name: "f", disable_parallel_tool_use: true },
+  }],
+  ["functions that the model may call", { functions: [{ name: "f" }], function_call: "auto" }, {
+    tools: [{ name: "f", input_schema: { type: "object" } }],
+    tool_choice: { type: "auto", disable_parallel_tool_use: true },
+  }],
+  ["a custom tool as a function of one text", {
+    tools: [{
+      type: "custom",
+      custom: {
+        name: "f",
+        description: "d",
+        format: { type: "grammar", grammar: { syntax: "lark", definition: "start: WORD" } },
+      },
+    }],
+    tool_choice: { type: "custom", custom: { name: "f" } },
+  }, {
+    tools: [{
+      name: "f",
+      description: "d\n\n`input` follows this lark grammar:\nstart: WORD",
+      input_schema: {
+        type: "object",
+        properties: { input: { type: "string" } },
+        required: ["input"],
+      },
+    }],
+    tool_choice: { type: "tool", name: "f" },
+  }],
+  ["JSON without a schema in words", { response_format: { type: "json_object" } }, {
+    system: [text("Answer with one JSON object and nothing else: no other text, no Markdown.")],
+  }],
+  ["the least effort", { reasoning_effort: "minimal" }, { output_config: { effort: "low" } }],
+  ["stops that are not blank", { stop: ["", " ", "\n", "END"] }, { stop_sequences: ["END"] }],
+  ["no stop that is blank", { stop: "\n" }, {}],
   ["a schema and an effort", {
     reasoning_effort: "high",
     response_format: {
@@ -221,58 +367,4 @@ for (const [what, sent, expected] of fields) {
     const { messages: _, ...rest } = written(chatToMessages, ask(sent));
     assert.deepEqual(rest, { model: "m", max_tokens: 100, ...expected });
   });
-}
-
-const refused: [string, Body][] = [
-  ["n", { n: 2 }],
-  ["temperature", { temperature: 1.2 }],
-  ["logprobs", { logprobs: true }],
-  ["logit_bias", { logit_bias: { 5: 1 } }],
-  ["presence_penalty", { presence_penalty: 0.1 }],
-  ["frequency_penalty", { frequency_penalty: -1 }],
-  ["seed", { seed: 1 }],
-  ["audio", { audio: { voice: "x" } }],
-  ["modalities", { modalities: ["text", "audio"] }],
-  ["functions", { functions: [{}] }],
-  ["function_call", { function_call: { name: "f" } }],
-  ["web_search_options", { web_search_options: {} }],
-  ["min_p", { min_p: 0.1 }],
-  ["verbosity", { verbosity: "low" }],
-  ["service_tier", { service_tier: "flex" }],
-  ["reasoning_effort", { reasoning_effort: "minimal" }],
-  ["response_format.type", { response_format: { type: "json_object" } }],
-  ["response_format.json_schema.schema", {
-    response_format: { type: "json_schema", json_schema: {} },
-  }],
-  ["tools.0.type", { tools: [{ type: "custom", custom: { name: "f" } }] }],
-  ["tools.0.type", { tools: [{ type: "web_search_20250305" }] }],
-  ["tool_choice", { tools: [tool], tool_choice: { type: "allowed_tools" } }],
-  ["messages.0.name", { messages: [{ ...user, name: "Bob" }] }],
-  ["messages.0.role", { messages: [{ role: "function", name: "f", content: "x" }] }],
-  ["messages.1.role", { messages: [user, { role: "assistant", content: "A" }] }],
-  ["messages.0.audio", { messages: [{ role: "assistant", audio: { id: "a" } }, user] }],
-  ["messages.0.tool_calls.0.function.arguments", {
-    messages: [{ role: "assistant", tool_calls: [call("a", "{")] }, user],
-  }],
-  ["messages.0.tool_calls.0.type", {
-    messages: [{ role: "assistant", tool_calls: [{ id: "a", type: "custom" }] }, user],
-  }],
-  ["messages.0.tool_call_id", { messages: [{ role: "tool", content: "x" }] }],
-  ["messages.0.content.0.type", { messages: [said({ type: "input_audio", input_audio: {} })] }],
-  ["messages.0.content.0.image_url.url", { messages: [said(image("file:///etc/passwd"))] }],
-  ["messages.0.content.0.image_url.detail", {
-    messages: [said(image("https://x.test/a", { detail: "low" }))],
-  }],
-  ["messages.0.content.0.file.file_id", { messages: [said(file({ file_id: "f" }))] }],
-  ["messages.0.content.0.file.file_data", {
-    messages: [said(file({ file_data: "data:audio/mp3;base64,aGk=" }))],
-  }],
-  ["messages.0.content", {
-    messages: [{ role: "system", content: [image("https://x.test/a")] }, user],
-  }],
-  ["messages", { messages: [{ role: "user", content: "" }] }],
-];
-for (const [param, body] of refused) {
-  Deno.test(`chat to messages: ${JSON.stringify(body).slice(0, 90)} is 400 by name`, () =>
-    assertRefused(chatToMessages, ask(body), param));
 }

@@ -4,7 +4,7 @@ import { messagesToChat } from "../../../src/formats/bridges/messages_to_chat/br
 import { chunk, usage, usageChunk } from "../../support/upstream.ts";
 import { always, anyText, jsonText } from "../../support/property.ts";
 import type { Body } from "../../support/world.ts";
-import { assembleMessage, optionsOf, translated, wholeOf } from "./support.ts";
+import { assembleMessage, optionsOf, translated, wholeOf, written } from "./support.ts";
 
 const thinks = { thinking: { type: "adaptive" } };
 const whole = (message: Body, finish: unknown = "stop", more: Body = {}, body: Body = thinks) =>
@@ -99,6 +99,55 @@ Deno.test("messages to chat: a caller who did not ask for thinking gets text alo
     assert.ok(typesOf(events).includes("ping"), "and signs of life meanwhile");
   }
 });
+
+const offered = { tools: [{ name: "f", input_schema: { type: "object" } }] };
+const forms: [string, Body, Body][] = [
+  ["who did not ask has it beside the call", {}, {
+    thinking: "hmm",
+    signature: "reasoning_content",
+  }],
+  ["who refused it has it beside the call", { thinking: { type: "disabled" } }, {
+    thinking: "hmm",
+    signature: "reasoning_content",
+  }],
+  ["who wants no text of it has it in the signature", {
+    thinking: { type: "adaptive", display: "omitted" },
+  }, { thinking: "", signature: "reasoning_content:hmm" }],
+];
+for (const [what, sent, block] of forms) {
+  const body = { ...offered, ...sent };
+  Deno.test(`messages to chat: of a model that thinks, a caller with tools ${what}, and gives it back`, () => {
+    const message = {
+      content: "Hi",
+      reasoning_content: "hmm",
+      tool_calls: [call("f", "{}")],
+    };
+    const { content } = whole(message, "tool_calls", {}, body);
+    const events = streamed([
+      chunk({ reasoning_content: "h" }),
+      chunk({ reasoning_content: "mm" }),
+      chunk({ content: "Hi" }),
+      chunk({ tool_calls: [{ index: 0, ...call("f", "{}") }] }, "tool_calls"),
+    ], body);
+    for (const answer of [content, assembleMessage(events).content]) {
+      const kinds = answer.map(({ type }: Body) => type);
+      assert.deepEqual(kinds, ["text", "thinking", "tool_use"]);
+      assert.deepEqual(answer[1], { type: "thinking", ...block });
+      const results = [{ type: "tool_result", tool_use_id: answer[2].id, content: "ok" }];
+      const messages = [
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: answer },
+        { role: "user", content: results },
+        { role: "assistant", content: "Done" },
+        { role: "user", content: "More" },
+      ];
+      const [, turn] = written(messagesToChat, { model: "m", ...body, messages }).messages;
+      assert.deepEqual([turn.content, turn.reasoning_content], ["Hi", "hmm"]);
+    }
+    const text = whole({ content: "A", reasoning_content: "hm" }, "stop", {}, body);
+    assert.deepEqual(text.content, [{ type: "text", text: "A" }], "an answer has text alone");
+  });
+}
 
 const stops: [unknown, Body, Body, string, string | null][] = [
   ["stop", {}, {}, "end_turn", null],

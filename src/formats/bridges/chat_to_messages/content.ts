@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import { notCarried, requireObjectIn, requireString } from "../carried_fields.ts";
 
 /**
- * The content of a chat message as Anthropic's blocks, which are never empty. Throws 400 for parts
+ * The content of a chat message as Anthropic's blocks, which are never blank. Throws 400 for parts
  * that messages cannot carry.
  */
 export function toBlocks(content: Json | undefined, at: string): JsonObject[] {
@@ -21,8 +21,9 @@ export function toBlocks(content: Json | undefined, at: string): JsonObject[] {
   });
 }
 
+/** Anthropic refuses blocks that are blank. */
 function textBlocks(text: string): JsonObject[] {
-  return text === "" ? [] : [{ type: "text", text }];
+  return text.trim() === "" ? [] : [{ type: "text", text }];
 }
 
 function partBlocks(part: JsonObject, at: string): JsonObject[] {
@@ -46,10 +47,9 @@ function partBlocks(part: JsonObject, at: string): JsonObject[] {
   }
 }
 
-/** Anthropic reads every image in full: one of few tokens would cost more than was held for it. */
+/** Anthropic reads every image in full: a detail says nothing to it. */
 function imageBlock(value: Json | undefined, at: string): JsonObject {
-  const { url, detail } = typeof value === "string" ? { url: value } : requireObjectIn(value, at);
-  if (detail === "low") throw notCarried(`${at}.detail`);
+  const { url } = typeof value === "string" ? { url: value } : requireObjectIn(value, at);
   return { type: "image", source: sourceOf(requireString(url, `${at}.url`), `${at}.url`) };
 }
 
@@ -67,8 +67,17 @@ function readDataUrl(url: string, at: string): { mediaType: string; data: string
   if (mediaType === undefined) {
     throw badRequest(at, `'${at}' must be an HTTP URL or a data URL in base64.`);
   }
-  return { mediaType: mediaType.toLowerCase(), data: url.slice(comma + 1) };
+  const named = mediaType.toLowerCase();
+  return { mediaType: registeredTypes.get(named) ?? named, data: url.slice(comma + 1) };
 }
+
+/** Types by names that clients write and Anthropic does not know. */
+const registeredTypes = new Map([
+  ["image/jpg", "image/jpeg"],
+  ["image/pjpeg", "image/jpeg"],
+  ["image/x-png", "image/png"],
+  ["application/x-pdf", "application/pdf"],
+]);
 
 /** A PDF or a plain text, whose name is the document's title. */
 function documentBlock(file: JsonObject, at: string): JsonObject {

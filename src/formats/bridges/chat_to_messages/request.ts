@@ -10,8 +10,8 @@ import {
   requireCarried,
   requireList,
   requireObjectIn,
-  requireString,
 } from "../carried_fields.ts";
+import { writeMessagesTools } from "./tools.ts";
 import { toTurns } from "./turns.ts";
 
 /**
@@ -22,8 +22,8 @@ import { toTurns } from "./turns.ts";
  */
 const bodyRules = fieldRules({
   carried: "model messages max_tokens max_completion_tokens n_predict stream tools tool_choice " +
-    "parallel_tool_calls stop temperature top_p top_k response_format reasoning_effort thinking " +
-    "cache_control service_tier",
+    "parallel_tool_calls functions function_call stop temperature top_p top_k response_format " +
+    "reasoning_effort thinking cache_control service_tier",
   dropped: "stream_options usage user safety_identifier metadata store prompt_cache_key " +
     "prompt_cache_retention prompt_cache_options max_tool_calls tool_stream",
   unless: {
@@ -33,11 +33,9 @@ const bodyRules = fieldRules({
     logit_bias: isEmpty,
     logprobs: isOneOf(false),
     top_logprobs: isOneOf(0),
-    functions: isEmpty,
     modalities: (list) => Array.isArray(list) && list.length === 1 && list[0] === "text",
     verbosity: isOneOf("medium"),
     speed: isOneOf("standard"),
-    function_call: isOneOf("auto", "none"),
   },
 });
 
@@ -47,8 +45,6 @@ const standardTiers = ["default", "standard", "standard_only", "on_demand"];
 const formatRules = fieldRules({ carried: "type json_schema" });
 /** Anthropic enforces every schema, and its formats have no names. */
 const schemaRules = fieldRules({ carried: "schema", dropped: "name description strict" });
-const toolRules = fieldRules({ carried: "type function cache_control" });
-const functionRules = fieldRules({ carried: "name description parameters strict" });
 
 /**
  * The body for an upstream that speaks Anthropic's messages, as JSON text. Throws 400 for what
@@ -57,16 +53,15 @@ const functionRules = fieldRules({ carried: "name description parameters strict"
 export function writeBodyAsMessages(request: ModelRequest, cap: number, dialect: Dialect): string {
   const { body, stream } = request;
   requireCarried(body, bodyRules);
-  const tools = requireList(body.tools, "tools").map(toMessagesTool);
   const { system, turns } = toTurns(requireList(body.messages, "messages"));
+  if (asksJsonObject(body)) system.push({ type: "text", text: jsonOnly });
   return JSON.stringify({
     model: body.model,
     max_tokens: Math.min(cap, dialect.maxTokens, dialect.contextLeft),
     ...(system.length > 0 ? { system } : {}),
     messages: turns,
     stream: stream ? true : undefined,
-    tools: tools.length > 0 ? tools : undefined,
-    tool_choice: tools.length > 0 ? toolChoiceOf(body) : undefined,
+    ...writeMessagesTools(body),
     stop_sequences: stopsOf(body),
     temperature: temperatureOf(body),
     // One is what applies without it, and beside a temperature it is refused.
@@ -76,6 +71,13 @@ export function writeBodyAsMessages(request: ModelRequest, cap: number, dialect:
     cache_control: body.cache_control ?? undefined,
     service_tier: tierOf(body),
   });
+}
+
+/** Anthropic has no output that is JSON without a schema, so the model is told in words. */
+const jsonOnly = "Answer with one JSON object and nothing else: no other text, no Markdown.";
+
+function asksJsonObject({ response_format: format }: JsonObject): boolean {
+  return isObject(format) && format.type === "json_object";
 }
 
 /** Chat's range is twice Anthropic's; one is what applies without the field in both. */
@@ -88,9 +90,14 @@ function temperatureOf({ temperature }: JsonObject): Json | undefined {
   );
 }
 
-function stopsOf({ stop }: JsonObject): Json | undefined {
-  if (typeof stop === "string") return [stop];
-  return Array.isArray(stop) && stop.length > 0 ? stop : undefined;
+/** Anthropic refuses stop sequences that are blank. */
+function stopsOf({ stop }: JsonObject): Json[] | undefined {
+  const stops = (Array.isArray(stop) ? stop : [stop ?? ""]).filter((each) => !isBlank(each));
+  return stops.length > 0 ? stops : undefined;
+}
+
+function isBlank(text: Json): boolean {
+  return typeof text === "string" && text.trim() === "";
 }
 
 function tierOf({ service_tier: tier }: JsonObject): Json | undefined {
@@ -101,11 +108,11 @@ function tierOf({ service_tier: tier }: JsonObject): Json | undefined {
 
 /**
  * The schema of the output and the effort, which has the same words in both formats, except that
- * no effort at all is thinking that is off. A `thinking` of the caller's is Anthropic's own field.
+ * no effort at all is thinking that is off, and the least is Anthropic's `low`. A `thinking` of the
+ * caller's is Anthropic's own field.
  */
 function outputConfigOf(body: JsonObject): JsonObject {
   const { reasoning_effort: effort, response_format: sent, thinking } = body;
-  if (effort === "minimal") throw notCarried("reasoning_effort");
   const format = isObject(sent) ? toOutputFormat(sent) : null;
   const thinks = isObject(thinking)
     ? { thinking }
@@ -113,58 +120,20 @@ function outputConfigOf(body: JsonObject): JsonObject {
     ? { thinking: { type: "disabled" } }
     : {};
   const config = {
-    ...(typeof effort === "string" && effort !== "none" ? { effort } : {}),
+    ...(typeof effort === "string" && effort !== "none"
+      ? { effort: effort === "minimal" ? "low" : effort }
+      : {}),
     ...(format ? { format } : {}),
   };
   return Object.keys(config).length > 0 ? { ...thinks, output_config: config } : thinks;
 }
 
 function toOutputFormat(sent: JsonObject): JsonObject | null {
-  if (sent.type === "text") return null;
+  if (sent.type === "text" || sent.type === "json_object") return null;
   requireCarried(sent, formatRules, "response_format.");
   if (sent.type !== "json_schema") throw notCarried("response_format.type");
   const at = "response_format.json_schema";
   const named = requireObjectIn(sent.json_schema, at);
   requireCarried(named, schemaRules, `${at}.`);
   return { type: "json_schema", schema: requireObjectIn(named.schema, `${at}.schema`) };
-}
-
-/** Throws 400 for a tool that is not a function. */
-function toMessagesTool(tool: Json, index: number): JsonObject {
-  const at = `tools.${index}`;
-  const sent = requireObjectIn(tool, at);
-  const { type = "function", cache_control: cache } = sent;
-  if (type !== "function") throw notCarried(`${at}.type`);
-  requireCarried(sent, toolRules, `${at}.`);
-  const called = requireObjectIn(sent.function, `${at}.function`);
-  requireCarried(called, functionRules, `${at}.function.`);
-  const { name, description, parameters, strict } = called;
-  return {
-    name: requireString(name, `${at}.function.name`),
-    ...(typeof description === "string" ? { description } : {}),
-    input_schema: { type: "object", ...(isObject(parameters) ? parameters : {}) },
-    ...(strict === true ? { strict } : {}),
-    ...(isObject(cache) ? { cache_control: cache } : {}),
-  };
-}
-
-function toolChoiceOf(
-  { tool_choice: choice, parallel_tool_calls: parallel }: JsonObject,
-): JsonObject | undefined {
-  const alone = parallel === false ? { disable_parallel_tool_use: true } : {};
-  switch (choice) {
-    case undefined:
-    case null:
-      return parallel === false ? { type: "auto", ...alone } : undefined;
-    case "none":
-      return { type: "none" };
-    case "auto":
-      return { type: "auto", ...alone };
-    case "required":
-    case "any":
-      return { type: "any", ...alone };
-  }
-  const called = isObject(choice) && choice.type === "function" ? choice.function : undefined;
-  if (!isObject(called)) throw notCarried("tool_choice");
-  return { type: "tool", name: requireString(called.name, "tool_choice.function.name"), ...alone };
 }

@@ -5,13 +5,18 @@ import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
 import { hasContent } from "../../messages/blocks.ts";
 import { billedUnlessRefused, usageOf } from "../../messages/usage.ts";
 import { readResponseBody } from "../../openai/response.ts";
+import { type CallForm, callFormOf, customCall } from "./tools.ts";
 import { toChatUsage } from "./usage.ts";
 
 /**
  * A whole message of Anthropic's as a chat completion. Throws the error that it is, and 502 for
  * anything that is not valid.
  */
-export function toCompletion(bytes: Uint8Array, { head, apiKey }: BridgeOptions): Uint8Array {
+export function toCompletion(
+  bytes: Uint8Array,
+  { request, head, apiKey }: BridgeOptions,
+): Uint8Array {
+  const form = callFormOf(request.body);
   const body = readResponseBody(bytes, apiKey);
   const { id, model, content, stop_reason: reason } = body;
   if (!Array.isArray(content)) throw invalidUpstreamResponse("a message without content");
@@ -19,9 +24,9 @@ export function toCompletion(bytes: Uint8Array, { head, apiKey }: BridgeOptions)
   const usage = billedUnlessRefused(usageOf(body), { reason, hasContent: hasContent(blocks) });
   const choice = {
     index: 0,
-    message: toAssistantMessage(blocks),
+    message: toAssistantMessage(blocks, form),
     logprobs: null,
-    ...(typeof reason === "string" ? { finish_reason: toFinishReason(reason) } : {}),
+    ...(typeof reason === "string" ? { finish_reason: toFinishReason(reason, form) } : {}),
   };
   return encodeUtf8(JSON.stringify({
     id: typeof id === "string" ? id : head.id,
@@ -37,7 +42,7 @@ export function toCompletion(bytes: Uint8Array, { head, apiKey }: BridgeOptions)
  * The blocks of a message as the assistant's message. `thinking_blocks` holds those that are
  * signed: a client that sends them back lets the model go on thinking after a tool's result.
  */
-function toAssistantMessage(blocks: readonly JsonObject[]): JsonObject {
+function toAssistantMessage(blocks: readonly JsonObject[], form: CallForm): JsonObject {
   const text = blocks.filter(({ type }) => type === "text").map(({ text }) => textIn(text)).join(
     "",
   );
@@ -51,8 +56,15 @@ function toAssistantMessage(blocks: readonly JsonObject[]): JsonObject {
     refusal: null,
     ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
     ...(signed.length > 0 ? { thinking_blocks: signed } : {}),
-    ...(uses.length > 0 ? { tool_calls: uses.map(toToolCall) } : {}),
+    ...toCalls(uses, form),
   };
+}
+
+function toCalls(uses: readonly JsonObject[], form: CallForm): JsonObject {
+  const calls = uses.map((use, index) => toToolCall(use, { index, form }));
+  const [first] = calls;
+  if (!first) return {};
+  return form.isLegacy ? { function_call: first.function ?? null } : { tool_calls: calls };
 }
 
 /** Whether a block is thinking that Anthropic takes back. */
@@ -61,11 +73,17 @@ export function isSignedThinking({ type, signature, data }: JsonObject): boolean
   return type === "thinking" && typeof signature === "string" && signature !== "";
 }
 
-function toToolCall({ id, name, input }: JsonObject, index: number): JsonObject {
+function toToolCall(
+  { id, name, input }: JsonObject,
+  { index, form }: { index: number; form: CallForm },
+): JsonObject {
+  const written = JSON.stringify(isObject(input) ? input : {});
+  const called = textIn(name);
   return {
     id: typeof id === "string" ? id : `call_${index}`,
-    type: "function",
-    function: { name: textIn(name), arguments: JSON.stringify(isObject(input) ? input : {}) },
+    ...(form.isCustom(called)
+      ? customCall(called, written)
+      : { type: "function", function: { name: called, arguments: written } }),
   };
 }
 
@@ -74,7 +92,8 @@ function textIn(value: Json | undefined): string {
 }
 
 /** Why a message ended, in chat's words. Other reasons than these are ends like any other. */
-export function toFinishReason(reason: string): string {
+export function toFinishReason(reason: string, { isLegacy }: CallForm): string {
+  if (reason === "tool_use" && isLegacy) return "function_call";
   return finishReasons.get(reason) ?? "stop";
 }
 const finishReasons: ReadonlyMap<string, string> = new Map([

@@ -1,12 +1,20 @@
 import type { EventSourceMessage } from "eventsource-parser";
-import { isObject, type Json, type JsonObject, plainNumber } from "../../../base/json.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  plainNumber,
+  plainText,
+} from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { joinReports } from "../../../pricing/join_reports.ts";
 import { billedUnlessRefused } from "../../messages/usage.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
+import { customInput } from "../custom_tool.ts";
 import { HeldText } from "../held_text.ts";
 import { sentEvent } from "../sent_event.ts";
 import { isSignedThinking, toFinishReason } from "./response.ts";
+import { type CallForm, callFormOf } from "./tools.ts";
 import { toChatUsage } from "./usage.ts";
 
 /** Memory that a block takes besides its text, in characters. */
@@ -17,8 +25,10 @@ interface Block {
   start: JsonObject;
   /** The place of the block's tool call among the calls. */
   call: number;
-  /** Whether the block's input has been sent, at least in part. */
+  /** Whether the block's input has come, at least in part. */
   hasInput: boolean;
+  /** The input of a custom tool, which is sent at its end; null for other blocks. */
+  customInput: string | null;
   thinking: string;
   signature: string;
 }
@@ -26,6 +36,7 @@ interface Block {
 /** Turns the events of Anthropic's stream into chunks of a chat completion. */
 export class ChunkTranslator implements EventTranslator {
   readonly #options: BridgeOptions;
+  readonly #form: CallForm;
   readonly #blocks = new Map<number, Block>();
   readonly #held = new HeldText();
   #out: EventSourceMessage[] = [];
@@ -39,6 +50,7 @@ export class ChunkTranslator implements EventTranslator {
 
   constructor(options: BridgeOptions) {
     this.#options = options;
+    this.#form = callFormOf(options.request.body);
     this.#id = options.head.id;
     this.#model = options.head.model;
   }
@@ -99,7 +111,10 @@ export class ChunkTranslator implements EventTranslator {
 
   #startBlock(index: number, start: JsonObject): void {
     const { type, text, thinking, signature, id, name } = start;
-    const block = { start, call: 0, hasInput: false, thinking: "", signature: "" };
+    const block: Block = {
+      ...{ start, call: 0, hasInput: false, thinking: "", signature: "" },
+      customInput: type === "tool_use" && this.#form.isCustom(plainText(name)) ? "" : null,
+    };
     this.#held.add(blockChars);
     this.#blocks.set(index, block);
     if (type !== "text") this.#hasContent = true;
@@ -112,8 +127,9 @@ export class ChunkTranslator implements EventTranslator {
     block.call = this.#calls++;
     this.#sendCall(block, {
       id: typeof id === "string" ? id : `call_${block.call}`,
-      type: "function",
-      function: { name: typeof name === "string" ? name : "", arguments: "" },
+      ...(block.customInput === null
+        ? { type: "function", function: { name: plainText(name), arguments: "" } }
+        : { type: "custom", custom: { name: plainText(name), input: "" } }),
     });
   }
 
@@ -152,13 +168,16 @@ export class ChunkTranslator implements EventTranslator {
       // Some servers send the input whole, at the start of its block.
       this.#sendInput(block, JSON.stringify(isObject(start.input) ? start.input : {}));
     }
+    if (block.customInput !== null) {
+      this.#sendCall(block, { custom: { input: customInput(block.customInput) } });
+    }
     const whole = start.type === "thinking" ? { type: "thinking", thinking, signature } : start;
     if (isSignedThinking(whole)) this.#send({ thinking_blocks: [whole] });
   }
 
   #endMessage({ delta, usage }: JsonObject): void {
     const reason = isObject(delta) ? delta.stop_reason : undefined;
-    if (typeof reason === "string") this.#send({}, toFinishReason(reason));
+    if (typeof reason === "string") this.#send({}, toFinishReason(reason, this.#form));
     const said = isObject(usage) ? usage : null;
     const billed = billedUnlessRefused(said, { reason, hasContent: this.#hasContent });
     if (billed) this.#sendChunk([], this.#addUsage(billed));
@@ -172,11 +191,15 @@ export class ChunkTranslator implements EventTranslator {
   #sendInput(block: Block, text: Json | undefined): void {
     if (typeof text !== "string" || text === "") return;
     block.hasInput = true;
-    this.#sendCall(block, { function: { arguments: text } });
+    if (block.customInput !== null) {
+      this.#held.add(text.length);
+      block.customInput += text;
+    } else this.#sendCall(block, { function: { arguments: text } });
   }
 
   #sendCall({ call: index }: Block, call: JsonObject): void {
-    this.#send({ tool_calls: [{ index, ...call }] });
+    if (this.#form.isLegacy) this.#send({ function_call: call.function ?? null });
+    else this.#send({ tool_calls: [{ index, ...call }] });
   }
 
   #sendText(field: string, text: Json | undefined): void {

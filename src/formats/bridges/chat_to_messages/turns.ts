@@ -9,65 +9,124 @@ import {
   requireObjectIn,
   requireString,
 } from "../carried_fields.ts";
+import { customArguments } from "../custom_tool.ts";
 import { parsedArguments } from "../tool_input.ts";
 import { toBlocks } from "./content.ts";
 import { isSignedThinking } from "./response.ts";
 
 /** A turn of Anthropic's messages, whose content is never empty. */
-type MessagesTurn = { role: "user" | "assistant" | "system"; content: JsonObject[] };
+type MessagesTurn = { role: "user" | "assistant"; content: JsonObject[] };
 
-/** Names of participants are refused, since the model reads them. */
-const promptRules = fieldRules({ carried: "role content cache_control" });
+const promptRules = fieldRules({ carried: "role content name cache_control" });
 /** The call's id says which tool it is. */
 const toolRules = fieldRules({
   carried: "role content cache_control tool_call_id",
   dropped: "name",
 });
-/** Dropped is reasoning without a signature, and what servers add for the caller alone. */
+/** The result of an older call, which has no id. */
+const functionRules = fieldRules({ carried: "role content name cache_control" });
+/**
+ * Dropped is the name, since the model knows its own turns, reasoning without a signature, and what
+ * servers add for the caller alone.
+ */
 const assistantRules = fieldRules({
-  carried: "role content cache_control tool_calls refusal thinking_blocks prefix partial",
-  dropped: "reasoning reasoning_content reasoning_details thinking annotations parsed " +
+  carried: "role content cache_control tool_calls function_call refusal thinking_blocks prefix " +
+    "partial",
+  dropped: "name reasoning reasoning_content reasoning_details thinking annotations parsed " +
     "provider_specific_fields",
   unless: { images: isEmpty },
 });
 
 /**
- * The messages of a chat as Anthropic's system prompt and turns. Leading instructions are the
- * system prompt, later ones are turns of their own, which newer models take. Messages of one role
- * become one turn. A message that says nothing is left out. Throws 400 for what messages cannot
- * carry: among others an assistant's message at the end, which Anthropic would continue, unless it
- * asks for that by `prefix` or `partial`.
+ * The messages of a chat as Anthropic's system prompt and turns. Instructions are the system
+ * prompt wherever they stand, since Anthropic has no other place; where there is nothing else, they
+ * are what the user says. Messages of one role become one turn. A message that says nothing is left
+ * out. Throws 400 for what messages cannot carry: among others an assistant's message at the end,
+ * which Anthropic would continue, unless it asks for that by `prefix` or `partial`.
  */
 export function toTurns(
   messages: readonly Json[],
 ): { system: JsonObject[]; turns: MessagesTurn[] } {
   const system: JsonObject[] = [];
   const turns: MessagesTurn[] = [];
+  const namesOf = participants(messages);
   for (const [index, sent] of messages.entries()) {
     const at = `messages.${index}`;
     const message = requireObjectIn(sent, at);
-    const content = cached(contentOf(message, at), message);
-    if (content.length === 0) continue;
     const role = roleOf(message);
-    if (role === "system" && turns.length === 0) {
-      system.push(...content);
-      continue;
-    }
+    const content = cached(
+      named(contentOf(message, { at, index, messages }), message, namesOf),
+      message,
+    );
+    if (content.length === 0) continue;
     const last = turns.at(-1);
-    if (last?.role === role) last.content.push(...content);
+    if (role === "system") system.push(...content);
+    else if (last?.role === role) last.content.push(...content);
     else turns.push({ role, content });
   }
-  if (turns.length === 0) throw badRequest("messages", "'messages' must have a message with text.");
   requireAnswerable(messages);
-  return { system, turns };
+  if (turns.length === 0) turns.push({ role: "user", content: system.splice(0) });
+  if (turns[0]?.content.length === 0) {
+    throw badRequest("messages", "'messages' must have a message with text.");
+  }
+  return { system, turns: withoutTrailingSpace(turns) };
 }
 
-function roleOf({ role }: JsonObject): MessagesTurn["role"] {
+/** The names under which each role speaks; one without a name is `undefined`. */
+function participants(
+  messages: readonly Json[],
+): ReadonlyMap<Json | undefined, Set<Json | undefined>> {
+  const names = new Map<Json | undefined, Set<Json | undefined>>();
+  for (const message of messages) {
+    if (!isObject(message)) continue;
+    const { role, name } = message;
+    const known = names.get(role) ?? new Set();
+    names.set(role, known.add(name ?? undefined));
+  }
+  return names;
+}
+
+/**
+ * The content of a user's message or of instructions, after the name of who speaks where there are
+ * several: Anthropic has no field for it.
+ */
+function named(
+  blocks: JsonObject[],
+  { role, name }: JsonObject,
+  namesOf: ReturnType<typeof participants>,
+): JsonObject[] {
+  const isPlain = role === "assistant" || role === "tool" || role === "function";
+  if (isPlain || typeof name !== "string" || blocks.length === 0) return blocks;
+  if ((namesOf.get(role)?.size ?? 0) < 2) return blocks;
+  const [first, ...rest] = blocks;
+  return first?.type === "text"
+    ? [{ ...first, text: `${name}: ${first.text}` }, ...rest]
+    : [{ type: "text", text: `${name}:` }, ...blocks];
+}
+
+/** Anthropic refuses white space at the end of what it continues. */
+function withoutTrailingSpace(turns: MessagesTurn[]): MessagesTurn[] {
+  const last = turns.at(-1);
+  const block = last?.content.at(-1);
+  if (last?.role !== "assistant" || typeof block?.text !== "string") return turns;
+  const trimmed = { ...block, text: block.text.trimEnd() };
+  return [...turns.slice(0, -1), { ...last, content: [...last.content.slice(0, -1), trimmed] }];
+}
+
+function roleOf({ role }: JsonObject): MessagesTurn["role"] | "system" {
   if (role === "assistant") return role;
   return role === "system" || role === "developer" ? "system" : "user";
 }
 
-function contentOf(message: JsonObject, at: string): JsonObject[] {
+/** Where a message stands. */
+interface MessagePlace {
+  at: string;
+  index: number;
+  messages: readonly Json[];
+}
+
+function contentOf(message: JsonObject, place: MessagePlace): JsonObject[] {
+  const { at } = place;
   switch (message.role) {
     case "system":
     case "developer": {
@@ -81,13 +140,29 @@ function contentOf(message: JsonObject, at: string): JsonObject[] {
       return toBlocks(message.content, `${at}.content`);
     case "assistant":
       requireCarried(message, assistantRules, `${at}.`);
-      return assistantBlocks(message, at);
+      return assistantBlocks(message, place);
     case "tool":
       requireCarried(message, toolRules, `${at}.`);
       return [toolResult(message, at)];
+    case "function":
+      requireCarried(message, functionRules, `${at}.`);
+      return [toolResult({ ...message, tool_call_id: legacyIdBefore(message, place) }, at)];
     default:
       throw notCarried(`${at}.role`);
   }
+}
+
+/** The id of the older call of this name that comes before the message: older calls have none. */
+function legacyIdBefore({ name }: JsonObject, { at, index, messages }: MessagePlace): string {
+  const called = messages.slice(0, index).findLastIndex((message) =>
+    isObject(message) && isObject(message.function_call) && message.function_call.name === name
+  );
+  if (called >= 0) return legacyId(called);
+  throw badRequest(`${at}.name`, `'${at}.name' names a function that was not called before.`);
+}
+
+function legacyId(index: number): string {
+  return `call_${index}`;
 }
 
 /** A mark for the cache on a message is one on its last block. */
@@ -104,19 +179,23 @@ function requireAnswerable(messages: readonly Json[]): void {
 }
 
 /** Thinking with its signature comes first, as Anthropic wrote it, then the text and the calls. */
-function assistantBlocks(message: JsonObject, at: string): JsonObject[] {
+function assistantBlocks(message: JsonObject, { at, index }: MessagePlace): JsonObject[] {
   const { content, refusal, thinking_blocks: thoughts, tool_calls: calls } = message;
+  const { function_call: called } = message;
   const thinking = requireList(thoughts, `${at}.thinking_blocks`).filter(isObject).filter(
     isSignedThinking,
   );
   const said = toBlocks(content, `${at}.content`).filter((block) => isSaid(block, at));
-  if (said.length === 0 && typeof refusal === "string" && refusal !== "") {
+  if (said.length === 0 && typeof refusal === "string" && refusal.trim() !== "") {
     said.push({ type: "text", text: refusal });
   }
   const within = `${at}.tool_calls`;
   const uses = requireList(calls, within).map((call, index) =>
     toToolUse(requireObjectIn(call, `${within}.${index}`), `${within}.${index}`)
   );
+  if (isObject(called)) {
+    uses.push(toToolUse({ id: legacyId(index), function: called }, `${at}.function_call`));
+  }
   return [...thinking, ...said, ...uses];
 }
 
@@ -129,21 +208,34 @@ function isSaid(block: JsonObject, at: string): boolean {
   throw notCarried(`${at}.content`);
 }
 
-function toToolUse(
-  { id, type = "function", function: called }: JsonObject,
-  at: string,
-): JsonObject {
-  if (type !== "function") throw notCarried(`${at}.type`);
+function toToolUse(call: JsonObject, at: string): JsonObject {
+  const { id, type = "function" } = call;
+  if (type !== "function" && type !== "custom") throw notCarried(`${at}.type`);
+  const { name, input } = type === "custom" ? customUse(call, at) : functionUse(call, at);
+  return {
+    type: "tool_use",
+    id: toolUseId(requireString(id, `${at}.id`)),
+    name: requireString(name, `${at}.${type}.name`),
+    input,
+  };
+}
+
+interface ToolUse {
+  name: Json | undefined;
+  input: JsonObject;
+}
+
+function functionUse({ function: called }: JsonObject, at: string): ToolUse {
   const { name, arguments: given } = requireObjectIn(called, `${at}.function`);
   const within = `${at}.function.arguments`;
   const input = isObject(given) ? given : parsedArguments(requireString(given ?? "", within));
   if (input === null) throw badRequest(within, `'${within}' must be a JSON object, as text.`);
-  return {
-    type: "tool_use",
-    id: toolUseId(requireString(id, `${at}.id`)),
-    name: requireString(name, `${at}.function.name`),
-    input,
-  };
+  return { name, input };
+}
+
+function customUse({ custom }: JsonObject, at: string): ToolUse {
+  const { name, input } = requireObjectIn(custom, `${at}.custom`);
+  return { name, input: customArguments(requireString(input, `${at}.custom.input`)) };
 }
 
 function toolResult({ tool_call_id: id, content }: JsonObject, at: string): JsonObject {

@@ -79,8 +79,8 @@ export function writeBodyAsChat(request: ModelRequest, cap: number, dialect: Dia
 }
 
 /**
- * Thinking of earlier turns is never passed on, so an edit that clears it changes nothing. Other
- * edits change what the model reads.
+ * Thinking of earlier turns is passed on only beside calls, where servers demand it: an edit that
+ * clears it changes nothing. Other edits change what the model reads.
  */
 function requireDroppableEdits(management: Json | undefined): void {
   if (management === undefined || management === null) return;

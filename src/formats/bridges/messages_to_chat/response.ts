@@ -6,7 +6,7 @@ import { readResponseBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { parsedArguments } from "../tool_input.ts";
 import { billedUsageOf, toMessagesUsage } from "./usage.ts";
-import { readCall, readWritten, showsThinking, toMessageStop } from "./written.ts";
+import { readCall, readWritten, thinkingBlock, thinkingForm, toMessageStop } from "./written.ts";
 
 /** The input of a call whose arguments are not a JSON object: as Claude Code itself writes it. */
 function unparsedInput(raw: string): JsonObject {
@@ -28,14 +28,16 @@ export function toMessage(
   if (!choice && !raw) throw invalidUpstreamResponse("a response without choices");
   const message = choice && isObject(choice.message) ? choice.message : {};
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls.filter(isObject) : [];
-  const { thinking, thinkingField: signature, text, refuses } = readWritten(message);
+  const { thinking, thinkingField: field, text, refuses } = readWritten(message);
   const stop = toMessageStop(choice ?? {}, { calls: calls.length > 0, refuses, request });
   const usage = billedUsageOf(raw ? toMessagesUsage(raw, tier) : null, stop);
   const content: JsonObject[] = [];
-  if (thinking !== "" && showsThinking(request)) {
-    content.push({ type: "thinking", thinking, signature });
-  }
+  const form = thinkingForm(request);
+  const thought = { type: "thinking", ...thinkingBlock(form, { field, text: thinking }) };
+  if (thinking !== "" && form === "shown") content.push(thought);
   if (text !== "") content.push({ type: "text", text });
+  const isGivenBack = field !== "" && form !== "shown" && form !== "none";
+  if (isGivenBack && calls.length > 0) content.push(thought);
   for (const [index, call] of calls.entries()) content.push(toToolUse(call, `${head.id}_${index}`));
   return encodeUtf8(JSON.stringify({
     id: head.id,

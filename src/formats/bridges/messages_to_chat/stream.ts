@@ -5,10 +5,18 @@ import { joinReports } from "../../../pricing/join_reports.ts";
 import { readUsage } from "../../../pricing/usage.ts";
 import { errorOfEvent, isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
+import { HeldText } from "../held_text.ts";
 import { sentEvent } from "../sent_event.ts";
 import { MessageBlocks } from "./blocks.ts";
 import { billedUsageOf, toMessagesUsage } from "./usage.ts";
-import { readCall, readWritten, showsThinking, toMessageStop } from "./written.ts";
+import {
+  readCall,
+  readWritten,
+  thinkingBlock,
+  type ThinkingForm,
+  thinkingForm,
+  toMessageStop,
+} from "./written.ts";
 
 /**
  * Turns the chunks of a chat completion into the events of Anthropic's stream. The end of the
@@ -17,7 +25,10 @@ import { readCall, readWritten, showsThinking, toMessageStop } from "./written.t
 export class MessageEventTranslator implements EventTranslator {
   readonly #options: BridgeOptions;
   readonly #blocks: MessageBlocks;
-  readonly #showsThinking: boolean;
+  readonly #thinkingForm: ThinkingForm;
+  /** Thinking that is sent only beside a call. */
+  #thought = { field: "", text: "" };
+  readonly #held = new HeldText();
   #out: EventSourceMessage[] = [];
   #isStarted = false;
   #isEnded = false;
@@ -30,7 +41,7 @@ export class MessageEventTranslator implements EventTranslator {
 
   constructor(options: BridgeOptions) {
     this.#options = options;
-    this.#showsThinking = showsThinking(options.request);
+    this.#thinkingForm = thinkingForm(options.request);
     this.#blocks = new MessageBlocks({
       ownId: options.head.id,
       send: (type, fields) => this.#send(type, fields),
@@ -77,9 +88,7 @@ export class MessageEventTranslator implements EventTranslator {
   #takeDelta(delta: JsonObject): void {
     const { thinking, thinkingField, text, refuses } = readWritten(delta);
     this.#refuses ||= refuses;
-    if (thinking !== "" && this.#showsThinking) this.#blocks.addThinking(thinking, thinkingField);
-    // Something has to arrive, so that clients do not take a long silence for the end.
-    else if (thinking !== "") this.#send("ping", {});
+    if (thinking !== "") this.#takeThinking(thinking, thinkingField);
     if (text !== "") this.#blocks.addText(text);
     const { tool_calls: calls } = delta;
     for (const [position, call] of (Array.isArray(calls) ? calls : []).entries()) {
@@ -87,7 +96,25 @@ export class MessageEventTranslator implements EventTranslator {
     }
   }
 
+  #takeThinking(text: string, field: string): void {
+    if (this.#thinkingForm === "shown") return this.#blocks.addThinking(text, field);
+    // Something has to arrive, so that clients do not take a long silence for the end.
+    this.#send("ping", {});
+    if (this.#thinkingForm === "none" || field === "") return;
+    this.#held.add(text.length);
+    this.#thought = { field, text: this.#thought.text + text };
+  }
+
+  /** Sends the thinking that has waited for a call. */
+  #sendThought(): void {
+    if (this.#thought.text === "") return;
+    const { thinking, signature } = thinkingBlock(this.#thinkingForm, this.#thought);
+    this.#blocks.addThinking(thinking, signature);
+    this.#thought = { field: "", text: "" };
+  }
+
   #takeCall(call: JsonObject, position: number): void {
+    this.#sendThought();
     const { name, text } = readCall(call);
     this.#blocks.addCall({
       index: typeof call.index === "number" ? call.index : position,
@@ -119,6 +146,7 @@ export class MessageEventTranslator implements EventTranslator {
     if (this.#isEnded) return;
     this.#isEnded = true;
     this.#start();
+    if (this.#blocks.hasCalls) this.#sendThought();
     this.#blocks.end();
     this.#sendMessageDelta();
     this.#send("message_stop", {});

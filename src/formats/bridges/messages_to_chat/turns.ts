@@ -1,8 +1,9 @@
 import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import { notCarried, requireList, requireObjectIn, requireString } from "../carried_fields.ts";
+import { withReasoningOfCalls } from "../chat_reasoning.ts";
 import { toChatParts } from "./content.ts";
-import { thinkingFieldOf } from "./written.ts";
+import { ownThinking } from "./written.ts";
 
 /** Separates the text blocks of a turn where they become one text. */
 const betweenBlocks = "\n\n";
@@ -24,7 +25,7 @@ export function toChatMessages({ system, messages }: JsonObject): JsonObject[] {
     const isAnswering = index > asked;
     written.push(...toMessages(role, content, { at, isLast, isAnswering }));
   }
-  return written;
+  return withReasoningOfCalls(written);
 }
 
 /** Whether a turn is the user's own, and not the results of an answer's calls. */
@@ -132,9 +133,9 @@ function readToolResult(
 }
 
 /**
- * An assistant's turn. A chat server gets its own thinking back while it answers, between calls of
- * tools; other thinking is left out, as Anthropic leaves it out of earlier turns. A turn that says
- * nothing is no message.
+ * An assistant's turn. A chat server gets its own thinking back while it answers, and in every turn
+ * that calls tools; other thinking is left out, as Anthropic leaves it out of earlier turns. A turn
+ * that says nothing is no message.
  */
 function assistantMessages(
   content: Json | undefined,
@@ -153,10 +154,8 @@ function assistantMessages(
         calls.push(toCall(block, within));
         break;
       case "thinking": {
-        const field = isAnswering ? thinkingFieldOf(block) : null;
-        if (field === null) break;
-        thinking[field] = (thinking[field] ?? "") +
-          requireString(block.thinking, `${within}.thinking`);
+        const own = ownThinking(block);
+        if (own) thinking[own.field] = (thinking[own.field] ?? "") + own.text;
         break;
       }
       case "redacted_thinking":
@@ -168,7 +167,8 @@ function assistantMessages(
   if (text === "" && calls.length === 0) return [];
   const said = text === "" ? null : text;
   const called = calls.length > 0 ? { tool_calls: calls } : {};
-  return [{ role: "assistant", content: said, ...thinking, ...called }];
+  const given = isAnswering || calls.length > 0 ? thinking : {};
+  return [{ role: "assistant", content: said, ...given, ...called }];
 }
 
 function toCall({ id, name, input }: JsonObject, at: string): JsonObject {

@@ -1,5 +1,6 @@
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { ModelRequest } from "../../../inference/model_request.ts";
+import { reasoningFields } from "../chat_reasoning.ts";
 
 /** The texts that a model wrote in a chat message, or in a delta of one. */
 interface WrittenText {
@@ -11,9 +12,6 @@ interface WrittenText {
   refuses: boolean;
 }
 
-/** Names of the field in which chat servers send reasoning, and get it back. */
-const thinkingFields = ["reasoning_content", "reasoning"];
-
 /**
  * The texts of a message or a delta. Reasoning has two names, and Mistral's is a part of the
  * content. A refusal is text for a caller of messages.
@@ -21,7 +19,7 @@ const thinkingFields = ["reasoning_content", "reasoning"];
 export function readWritten(message: JsonObject): WrittenText {
   const { content, refusal } = message;
   const written = { thinking: "", thinkingField: "", text: "", refuses: false };
-  for (const field of thinkingFields) {
+  for (const field of reasoningFields) {
     const thinking = message[field];
     if (typeof thinking !== "string" || thinking === "") continue;
     Object.assign(written, { thinking, thinkingField: field });
@@ -36,14 +34,26 @@ export function readWritten(message: JsonObject): WrittenText {
   return written;
 }
 
+/** Thinking that goes back to the chat server that wrote it. */
+interface OwnThinking {
+  field: string;
+  text: string;
+}
+
 /**
- * The field in which a block of thinking goes back to a chat server; null for thinking that none
- * has sent. The block's signature names it: Anthropic's own are longer, and no chat server takes
- * what they sign.
+ * The thinking of a block that a chat server has written; null for other thinking. The block's
+ * signature is the name of its field, and holds the text of a block that shows none. Anthropic's
+ * own signatures differ, and no chat server takes what they sign.
  */
-export function thinkingFieldOf({ type, signature }: JsonObject): string | null {
+export function ownThinking({ type, thinking, signature }: JsonObject): OwnThinking | null {
   if (type !== "thinking" || typeof signature !== "string") return null;
-  return thinkingFields.includes(signature) ? signature : null;
+  for (const field of reasoningFields) {
+    if (signature === field) return { field, text: textIn(thinking) };
+    if (signature.startsWith(`${field}:`)) {
+      return { field, text: signature.slice(field.length + 1) };
+    }
+  }
+  return null;
 }
 
 function addParts(written: WrittenText, parts: readonly Json[]): void {
@@ -71,11 +81,30 @@ export function readCall({ function: called }: JsonObject): { name: string; text
 }
 
 /**
- * Whether the response has its thinking as blocks. Anthropic gives them only to a caller who asks:
- * others often read the first block as the text.
+ * How a response has its thinking as blocks: `shown` to a caller who asks, as Anthropic does it.
+ * Others often read the first block as the text, but many servers want the thinking back that came
+ * before a call of a tool: where the caller has tools, it stands `beside-calls`, or `hidden` in a
+ * signature beside them where the caller asks for no text of it.
  */
-export function showsThinking({ body: { thinking } }: ModelRequest): boolean {
-  return isObject(thinking) && thinking.type !== "disabled" && thinking.display !== "omitted";
+export type ThinkingForm = "shown" | "beside-calls" | "hidden" | "none";
+
+/** The form of thinking that a request asks for. */
+export function thinkingForm({ body: { thinking, tools } }: ModelRequest): ThinkingForm {
+  const { type = "disabled", display } = isObject(thinking) ? thinking : {};
+  const asks = type !== "disabled";
+  if (asks && display !== "omitted") return "shown";
+  if (!Array.isArray(tools) || tools.length === 0) return "none";
+  return asks ? "hidden" : "beside-calls";
+}
+
+/** The text and the signature of a block of thinking. */
+export function thinkingBlock(form: ThinkingForm, { field, text }: OwnThinking): {
+  thinking: string;
+  signature: string;
+} {
+  return form === "hidden"
+    ? { thinking: "", signature: `${field}:${text}` }
+    : { thinking: text, signature: field };
 }
 
 /** How a response ended, as `message_delta` and the whole message say it. */

@@ -32,11 +32,29 @@ export function chatContent(content: Json | undefined, param: string): Json {
     : parts;
 }
 
-/** The result of a tool: its texts as one, or parts, which some servers take. */
-export function outputContent(output: Json | undefined, param: string): Json {
-  const isText = Array.isArray(output) &&
-    output.every((part) => isObject(part) && textTypes.has(part.type));
-  return isText ? textsOfContent(output, param).join("\n") : chatContent(output, param);
+/** The result of a tool. */
+export interface ToolOutput {
+  text: string;
+  /** Images and files: OpenAI's chat takes only text in the message of a tool. */
+  media: JsonObject[];
+}
+
+/** The result of a tool as its texts and the parts that no message of a tool may have. */
+export function readOutput(output: Json | undefined, param: string): ToolOutput {
+  if (typeof output === "string") return { text: output, media: [] };
+  const parts = partsOf(output, param).map((part, index) => chatPart(part, `${param}.${index}`));
+  const texts = parts.filter(isText).map(({ text }) => text);
+  return { text: texts.join("\n"), media: parts.filter((part) => !isText(part)) };
+}
+
+/** Parts before a content, as one content. */
+export function withPartsBefore(parts: JsonObject[], content: Json): Json {
+  const rest = Array.isArray(content) ? content : [{ type: "text", text: content }];
+  return [...parts, ...rest];
+}
+
+function isText({ type }: JsonObject): boolean {
+  return type === "text";
 }
 
 function partsOf(content: Json | undefined, param: string): Json[] {

@@ -1,6 +1,8 @@
 import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
-import { chatContent, outputContent, textsOfContent } from "./content.ts";
+import { withReasoningOfCalls } from "../chat_reasoning.ts";
+import { customArguments } from "../custom_tool.ts";
+import { chatContent, readOutput, textsOfContent, withPartsBefore } from "./content.ts";
 import { nothingKept, notInChat, typeName } from "./not_in_chat.ts";
 import { type ChatReasoning, unpackReasoning } from "./reasoning.ts";
 import { chatNameOf, type ToolTable } from "./tools.ts";
@@ -10,7 +12,8 @@ import { chatNameOf, type ToolTable } from "./tools.ts";
  * cannot have.
  *
  * Every system and developer message becomes part of one system message at the beginning: the
- * templates of many models accept no other. An output of a tool follows the message with its call.
+ * templates of many models accept no other. An output of a tool follows the message with its call,
+ * and the images and files of outputs are what the user says next.
  */
 export function writeMessages(body: JsonObject, table: ToolTable): JsonObject[] {
   const { input, instructions } = body;
@@ -26,8 +29,9 @@ export function writeMessages(body: JsonObject, table: ToolTable): JsonObject[] 
 }
 
 /**
- * The first item whose reasoning is carried back. As models expect, that is of the turn which the
- * last message of the user began, unless the request asks for that of all turns.
+ * The first item whose reasoning is carried back without a call beside it. As models expect, that
+ * is of the turn which the last message of the user began, unless the request asks for that of all
+ * turns.
  */
 function keptReasoningFrom({ reasoning }: JsonObject, input: readonly Json[]): number {
   if (isObject(reasoning) && reasoning.context === "all_turns") return 0;
@@ -54,8 +58,8 @@ function addItems(conversation: Conversation, input: readonly Json[], reasoningF
         break;
       case "reasoning": {
         // Other servers' reasoning means nothing to this one, as after any change of the model.
-        const own = index >= reasoningFrom ? unpackReasoning(content) : null;
-        if (own) conversation.addReasoning(own);
+        const own = unpackReasoning(content);
+        if (own) conversation.addReasoning(own, index >= reasoningFrom);
         break;
       }
       case "item_reference":
@@ -98,9 +102,12 @@ function addMessage(
 interface Answer {
   text: string | null;
   reasoning: ChatReasoning | null;
+  isCurrent: boolean;
   calls: JsonObject[];
   /** The messages with what its calls returned. */
   outputs: JsonObject[];
+  /** Images and files that its calls returned, each call's after its id. */
+  media: JsonObject[];
 }
 
 class Conversation {
@@ -130,11 +137,13 @@ class Conversation {
     answer.text = answer.text === null ? text : `${answer.text}\n\n${text}`;
   }
 
-  addReasoning(reasoning: ChatReasoning): void {
+  /** Reasoning that is not `current` goes back only beside calls, where many servers demand it. */
+  addReasoning(reasoning: ChatReasoning, isCurrent: boolean): void {
     const answer = this.#answer((open) => open.text !== null && open.calls.length === 0);
     const { reasoning: before } = answer;
     const text = before ? `${before.text}\n\n${reasoning.text}` : reasoning.text;
     answer.reasoning = { field: before?.field ?? reasoning.field, text };
+    answer.isCurrent ||= isCurrent;
   }
 
   addCall(item: JsonObject, param: string): void {
@@ -142,7 +151,7 @@ class Conversation {
     const name = textField(item, "name", param);
     const namespace = typeof item.namespace === "string" ? item.namespace : null;
     const written = item.type === "custom_tool_call"
-      ? JSON.stringify({ input: textField(item, "input", param) })
+      ? JSON.stringify(customArguments(textField(item, "input", param)))
       : textField(item, "arguments", param);
     const called = { name: chatNameOf(this.#table, { name, namespace }), arguments: written };
     const answer = this.#answer(() => false);
@@ -160,8 +169,10 @@ class Conversation {
       );
     }
     if (answer === this.#open) this.#open = null;
-    const content = outputContent(item.output, `${param}.output`);
-    answer.outputs.push({ role: "tool", tool_call_id: id, content });
+    const { text, media } = readOutput(item.output, `${param}.output`);
+    answer.outputs.push({ role: "tool", tool_call_id: id, content: text });
+    if (media.length === 0) return;
+    answer.media.push({ type: "text", text: `[result of ${id}]` }, ...media);
   }
 
   messages(): JsonObject[] {
@@ -169,14 +180,35 @@ class Conversation {
       ? [{ role: "system", content: this.#system.join("\n\n") }]
       : [];
     const messages: JsonObject[] = system;
-    for (const step of this.#steps) messages.push(...(isAnswer(step) ? written(step) : [step]));
-    return messages;
+    let media: JsonObject[] = [];
+    const showMedia = () => {
+      if (media.length > 0) messages.push({ role: "user", content: media });
+      media = [];
+    };
+    for (const step of this.#steps) {
+      if (isAnswer(step)) {
+        showMedia();
+        messages.push(...written(step));
+        media = step.media;
+      } else {
+        const { content = "" } = step;
+        messages.push(
+          media.length > 0 ? { ...step, content: withPartsBefore(media, content) } : step,
+        );
+        media = [];
+      }
+    }
+    showMedia();
+    return withReasoningOfCalls(messages);
   }
 
   /** The open answer, or a new one where there is none, or it `isOver`. */
   #answer(isOver: (open: Answer) => boolean): Answer {
     if (this.#open && !isOver(this.#open)) return this.#open;
-    const answer: Answer = { text: null, reasoning: null, calls: [], outputs: [] };
+    const answer: Answer = {
+      ...{ text: null, reasoning: null, isCurrent: false },
+      ...{ calls: [], outputs: [], media: [] },
+    };
     this.#open = answer;
     this.#steps.push(answer);
     return answer;
@@ -188,12 +220,13 @@ function isAnswer(step: JsonObject | Answer): step is Answer {
 }
 
 /** An answer as messages. Reasoning without a message or a call is none. */
-function written({ text, reasoning, calls, outputs }: Answer): JsonObject[] {
+function written({ text, reasoning, isCurrent, calls, outputs }: Answer): JsonObject[] {
   if (text === null && calls.length === 0) return [];
+  const given = isCurrent || calls.length > 0 ? reasoning : null;
   return [{
     role: "assistant",
     content: text,
-    ...(reasoning?.field ? { [reasoning.field]: reasoning.text } : {}),
+    ...(given?.field ? { [given.field]: given.text } : {}),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
   }, ...outputs];
 }

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from "../../../base/json.ts";
+import { customInput } from "../custom_tool.ts";
 import { type ChatReasoning, packReasoning } from "./reasoning.ts";
 import type { BridgedTool } from "./tools.ts";
 
@@ -225,17 +226,4 @@ export class CallItem implements OutputItem {
     const { id: item_id, output_index, emit } = this.#place;
     emit(type, { item_id, output_index, ...fields });
   }
-}
-
-/** The input of a custom tool: the one argument of its function, else all that was written. */
-function customInput(written: string): string {
-  try {
-    const parsed: unknown = JSON.parse(written);
-    if (typeof parsed === "object" && parsed !== null && "input" in parsed) {
-      if (typeof parsed.input === "string") return parsed.input;
-    }
-  } catch {
-    // Models do not always write JSON.
-  }
-  return written === "{}" ? "" : written;
 }

@@ -1,12 +1,10 @@
 import type { Json } from "../../../base/json.ts";
-
-/** The members of a chat message that hold reasoning, by server. */
-const fieldNames = ["reasoning_content", "reasoning"] as const;
+import { reasoningFields } from "../chat_reasoning.ts";
 
 /** The reasoning of a model, and the member of the message in which its server sent it. */
 export interface ChatReasoning {
   /** Null where the server could not take it back. */
-  field: typeof fieldNames[number] | null;
+  field: typeof reasoningFields[number] | null;
   text: string;
 }
 
@@ -23,7 +21,7 @@ export function packReasoning({ field, text }: ChatReasoning): string | null {
 /** Reads what `packReasoning` wrote; null for anything else. */
 export function unpackReasoning(content: Json | undefined): ChatReasoning | null {
   if (typeof content !== "string") return null;
-  for (const field of fieldNames) {
+  for (const field of reasoningFields) {
     const start = `${mark}${field}:`;
     if (content.startsWith(start)) return { field, text: content.slice(start.length) };
   }

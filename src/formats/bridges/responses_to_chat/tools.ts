@@ -1,5 +1,6 @@
 import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import { customParameters, grammarText } from "../custom_tool.ts";
 import { notInChat, typeName } from "./not_in_chat.ts";
 
 /** A tool that the caller runs, and the chat function that stands for it. */
@@ -24,13 +25,6 @@ export interface ToolTable {
 const chatNameMax = 64;
 /** How many characters are cut off a name for a number that makes it unique. */
 const numberChars = 4;
-
-/** The parameters of the function that stands for a custom tool. */
-const inputOnly = {
-  type: "object",
-  properties: { input: { type: "string" } },
-  required: ["input"],
-};
 
 /**
  * Reads the tools of a request. Chat servers know functions only: groups are flattened, and a
@@ -145,13 +139,9 @@ function functionParts({ description, parameters, strict }: JsonObject): ToolPar
   };
 }
 
-/** The model reads a grammar, and nothing enforces it: chat servers have none for functions. */
 function customParts({ description, format }: JsonObject, param: string): ToolParts {
+  const grammar = grammarText(format);
+  if (grammar === null) throw notInChat(`${param}.format`, "this format");
   const texts = typeof description === "string" ? [description] : [];
-  if (isObject(format) && format.type === "grammar" && typeof format.definition === "string") {
-    texts.push(`\`input\` follows this ${format.syntax ?? ""} grammar:\n${format.definition}`);
-  } else if (isObject(format) && format.type !== "text") {
-    throw notInChat(`${param}.format`, "this format");
-  }
-  return { texts, fields: { parameters: inputOnly } };
+  return { texts: [...texts, grammar], fields: { parameters: customParameters } };
 }
