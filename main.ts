@@ -2,7 +2,7 @@
 import { type App, createApp } from "./src/app.ts";
 import { toBase62 } from "./src/base/ids.ts";
 import { version } from "./src/base/version.ts";
-import { ApiError, errorFields } from "./src/base/errors.ts";
+import { errorFields, serverStopping } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config/config.ts";
 import {
   createPrivateFile,
@@ -37,6 +37,11 @@ const pollEveryMs = 250;
 const watchMemoryEveryMs = 50;
 /** How long a clean stop waits for running calls: Deno Deploy kills after 5 s in all. */
 const finishMs = { usual: 25_000, deploy: 1_000 };
+/**
+ * How long a clean stop still accepts calls, so that what sends them learns of it: until none has
+ * come for a while, and at most this long.
+ */
+const acceptMs = { untilQuietFor: 1_500, most: 10_000 };
 /** How long it then waits for their charges, and until their callers are notified. */
 const settleMs = 3_000;
 const tellMs = 1_000;
@@ -93,7 +98,7 @@ async function main(): Promise<void> {
   app.findUnpayable().then((projects) => reportUnpayable(deps, projects, { forPeople, say }))
     .catch((error) => deps.log("warn", "checkouts_not_looked_at", errorFields(error)));
   const stopSweeping = repeat(deps, { everyMs: sweepEveryMs, work: () => app.sweep() });
-  const stopBeating = repeat(deps, { everyMs: beatEveryMs, work: () => app.beat() });
+  repeat(deps, { everyMs: beatEveryMs, work: () => app.beat() });
   const watch = createMemoryWatch(memoryOfProcess());
   const stopWatching = repeat(deps, { everyMs: watchMemoryEveryMs, work: async () => watch() });
   const stopPolling = repeat(deps, { everyMs: pollEveryMs, work: () => app.dispatcher.poll() });
@@ -106,8 +111,7 @@ async function main(): Promise<void> {
       stopSweeping();
       stopPolling();
       stopWatching();
-      stopBeating();
-      stop(server, app, deps);
+      stop(server, app, deps).then(() => Deno.exit(0));
     });
   }
 }
@@ -255,19 +259,21 @@ function repeat(
   };
 }
 
-/** Stops accepting requests, lets calls finish, cuts and charges the rest, and closes the store. */
+/**
+ * Announces that it stops, and accepts no more requests once that is known; lets calls finish, cuts
+ * and charges the rest, and closes the store. Until then it still beats, or others would take its
+ * calls for those of a dead process.
+ */
 async function stop(server: HttpServer, app: App, deps: OutsideDeps) {
   const { clock, committer, config, kv, log } = deps;
   log("info", "stopping", { running: app.running.size });
+  const enough = clock.sleep(config.deploy ? finishMs.deploy : finishMs.usual);
+  app.announceStop();
+  // Deno Deploy has stopped sending calls by then, and development has no balancer.
+  if (!config.deploy && !config.dev) await untilQuiet(app, deps);
   const closed = server.shutdown();
-  await Promise.race([closed, clock.sleep(config.deploy ? finishMs.deploy : finishMs.usual)]);
-  app.running.cutAll(
-    new ApiError(503, {
-      message: "The service is restarting. Try again shortly.",
-      type: "service_unavailable_error",
-      code: "server_shutdown",
-    }),
-  );
+  await Promise.race([closed, enough]);
+  app.running.cutAll(serverStopping());
   await Promise.race([app.running.idle(), clock.sleep(settleMs)]);
   // Callers that were cut are still being notified.
   await Promise.race([closed, clock.sleep(tellMs)]);
@@ -277,5 +283,9 @@ async function stop(server: HttpServer, app: App, deps: OutsideDeps) {
   await committer.idle();
   kv.close();
   log("info", "stopped");
-  Deno.exit(0);
+}
+
+async function untilQuiet(app: App, { clock }: OutsideDeps): Promise<void> {
+  const until = clock.elapsed() + acceptMs.most;
+  while (clock.elapsed() < until && app.quietMs() < acceptMs.untilQuietFor) await clock.sleep(50);
 }

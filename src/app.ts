@@ -118,6 +118,13 @@ export interface App extends Upkeep {
   findUnpayable(): Promise<{ id: string; name: string }[]>;
   /** Checks whether stored secrets can be decrypted, by a sample. */
   probeSecrets(): Promise<Probe>;
+  /**
+   * From now on every response closes its connection, and `/readyz` answers 503. Requests are
+   * accepted as before.
+   */
+  announceStop(): void;
+  /** For how long no request was handled, in ms: since `announceStop`, or the last request after it. */
+  quietMs(): number;
   /** Records that secrets may be encrypted with this process's key, and what to do about others. */
   sealingMark: Pick<SealingMark, "note" | "warning">;
 }
@@ -127,7 +134,11 @@ export async function createApp(outside: OutsideDeps): Promise<App> {
   const services = await openServices(outside);
   const { deps, running, admin, dispatcher, sealingMark } = services;
   const { holdSweep, reclaim, redelivery, forget, alerts, joins } = services;
-  const load = { requests: 0, streams: () => running.streams };
+  const load: Load = {
+    requests: 0,
+    streams: () => running.streams,
+    stopping: null,
+  };
   const routes = routeMap(openHandlers(services, load));
   const notFound = createNotFound(deps.config);
   const { fetch, flush: flushLog } = mount(deps, routes, { load, notFound });
@@ -144,6 +155,9 @@ export async function createApp(outside: OutsideDeps): Promise<App> {
     findUnpayable: () => findUnpayable(deps, services.projectCache),
     probeSecrets: createProbe(deps.kv, services.secrets),
     sealingMark,
+    announceStop: () => void (load.stopping = { requestedAt: deps.clock.elapsed() }),
+    quietMs: () =>
+      load.requests > 0 ? 0 : deps.clock.elapsed() - (load.stopping?.requestedAt ?? Infinity),
     flush: () => upkeep.flush().finally(flushLog),
   };
 }
@@ -231,7 +245,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     home: homeRoutes(deps),
     guides: guideRoutes({ config, guides }),
     assets: assetRoutes(deps.fonts),
-    health: healthRoutes(services),
+    health: healthRoutes({ ...services, load }),
     metrics: openMetrics(services, load),
     console: consoleRoutes(services),
   };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { storeUnavailable } from "./base/errors.ts";
+import { serverStopping, storeUnavailable } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
 import { toBytes } from "./base/json.ts";
 import { type EndpointDocs, responseDocs } from "./base/endpoint_doc.ts";
@@ -7,13 +7,15 @@ import { jsonResponse } from "./base/response.ts";
 import { serviceName, version } from "./base/version.ts";
 import type { Deps } from "./deps.ts";
 import type { Fleet } from "./fleet/fleet.ts";
+import type { Load } from "./mount.ts";
 import type { SealingMark } from "./store/sealed_with.ts";
 import { readinessKey } from "./store/keys.ts";
 
 /** For monitoring: `/healthz` reports that the process runs, `/readyz` that it can work. */
 export function healthRoutes(
-  { deps, sealingMark, fleet }: {
+  { deps, sealingMark, fleet, load }: {
     deps: Deps;
+    load: Pick<Load, "stopping">;
     sealingMark: Pick<SealingMark, "warning">;
     fleet: Pick<Fleet, "warnings">;
   },
@@ -21,8 +23,12 @@ export function healthRoutes(
   let proving: Promise<void> | null = null;
   return {
     healthz: ({ requestId }) => jsonResponse(200, lives, requestId),
-    /** Throws 503 where the store does not work. Concurrent requests share one check. */
+    /**
+     * Throws 503 where the store does not work, and where the process is about to stop. Concurrent
+     * requests share one check.
+     */
     async readyz({ requestId }) {
+      if (load.stopping) throw serverStopping();
       proving ??= proveStore(deps).finally(() => (proving = null));
       await proving;
       const warning = await sealingMark.warning();
@@ -78,10 +84,13 @@ export const healthApiDoc: EndpointDocs = {
       ...probe,
       operationId: "isReady",
       summary: "Check whether the service can work",
-      description: "Writes to the database and reads it back.",
+      description:
+        "Writes to the database and reads it back. A process that is about to stop is not " +
+        "ready: send it no more requests.",
       answers: {
         200: responseDocs("The service can work.", works, { ready: { status: "ready" } }),
       },
+      errors: [{ status: 503, code: "server_shutdown", when: "The process is about to stop." }],
     },
   },
 };

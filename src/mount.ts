@@ -64,6 +64,11 @@ export interface Load {
   requests: number;
   /** Streams whose handler has returned. */
   streams(): number;
+  /**
+   * Set once the process is about to stop: responses then close their connections. It has the time
+   * of the last request since then, by `clock.elapsed`; probes do not count.
+   */
+  stopping: { requestedAt: number } | null;
 }
 
 /**
@@ -143,6 +148,11 @@ function forbidStoring({ headers }: Response): void {
   if (given === null) headers.set("cache-control", "no-store");
   else if (!given.includes("no-store")) headers.set("cache-control", `no-store, ${given}`);
   headers.set("x-content-type-options", "nosniff");
+}
+
+/** The caller sends its next request on another connection. */
+function closeConnection({ headers }: Response): void {
+  headers.set("connection", "close");
 }
 
 /** One handler's route, as the server treats it. */
@@ -234,6 +244,7 @@ function createServe(deps: Deps, load: Load, accessLog: AccessLog) {
         });
       };
       if (isCounted) load.requests++;
+      if (isCounted && load.stopping) load.stopping.requestedAt = startedAt;
       try {
         if (isCounted) requireCapacity();
         const response = await answer(
@@ -243,6 +254,7 @@ function createServe(deps: Deps, load: Load, accessLog: AccessLog) {
         );
         if (isApiPath(context.req.path)) forbidStoring(response);
         if (requestIdHeader) response.headers.set(requestIdHeader, requestId);
+        if (load.stopping) closeConnection(response);
         if (request.method === "HEAD") await measureBody(response);
         log(response.status);
         return response;
@@ -255,6 +267,7 @@ function createServe(deps: Deps, load: Load, accessLog: AccessLog) {
           writeBody: errorBody,
         });
         forbidStoring(response);
+        if (load.stopping) closeConnection(response);
         if (request.method === "HEAD") await measureBody(response);
         return response;
       } finally {

@@ -134,6 +134,15 @@ export function overloaded(): ApiError {
   });
 }
 
+/** 503: the process is about to stop. */
+export function serverStopping(): ApiError {
+  return new ApiError(503, {
+    message: "The service is restarting. Try again shortly.",
+    type: "service_unavailable_error",
+    code: "server_shutdown",
+  });
+}
+
 /** Returns what the log records of an error: its code, and its cause, which callers never see. */
 export function errorFields(error: unknown): { code: string | null; cause: string | undefined } {
   if (!(error instanceof ApiError)) return { code: "internal_error", cause: causeText(error) };

@@ -105,7 +105,7 @@ Deno.test("guides: an unknown guide is a page that explains it", async () => {
 Deno.test("guides: every code block is run by a test, or is marked as not testable", async () => {
   const output = ["json", "text"];
   const marks = ["run", "client", "webhook", "nginx", "systemd", "backup", "restore", "live"]
-    .concat("routing", "postgres", "elsewhere");
+    .concat("routing", "postgres", "rolling", "elsewhere");
   for (const name of names) {
     const snippets = await snippetsOf(name);
     const text = await Deno.readTextFile(new URL(`../../guides/${name}.md`, import.meta.url));

@@ -70,3 +70,20 @@ Deno.test("health: without its store, money is 503, and the cause is not reveale
   store.dead = false;
   assert.equal((await world.balance("ada")).balance, "1");
 });
+
+Deno.test("health: a process that is about to stop is alive and answers, but is not ready", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const before = await world.json("/v1/user/balance?user=ada");
+  assert.equal(before.response.headers.get("connection"), null);
+  world.app.announceStop();
+  const { status, body } = await world.json("/readyz", { key: null });
+  assert.deepEqual([status, body.error.code], [503, "server_shutdown"]);
+  for (const path of ["/healthz", "/v1/user/balance?user=ada", "/none", "/readyz"]) {
+    const { response } = await world.json(path);
+    assert.equal(response.headers.get("connection"), "close", path);
+  }
+  assert.equal(world.app.quietMs(), 0);
+  await world.clock.advance(2_000);
+  assert.equal(world.app.quietMs(), 2_000, "probes do not count");
+});
