@@ -16,7 +16,7 @@ RUN mkdir /data && chown deno:deno /data
 VOLUME /data
 USER deno
 
-ENV HOST=0.0.0.0 PORT=8000 KV_PATH=/data/farebox.kv
+ENV HOST=0.0.0.0 PORT=8000 KV_PATH=/data/farebox.kv DENO_NO_UPDATE_CHECK=1
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \

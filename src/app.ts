@@ -123,7 +123,7 @@ export interface App extends Upkeep {
    * accepted as before.
    */
   announceStop(): void;
-  /** For how long no request was handled, in ms: since `announceStop`, or the last request after it. */
+  /** For how long no request has come, in ms, since `announceStop`; 0 while one is handled. */
   quietMs(): number;
   /** Records that secrets may be encrypted with this process's key, and what to do about others. */
   sealingMark: Pick<SealingMark, "note" | "warning">;

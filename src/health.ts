@@ -7,7 +7,6 @@ import { jsonResponse } from "./base/response.ts";
 import { serviceName, version } from "./base/version.ts";
 import type { Deps } from "./deps.ts";
 import type { Fleet } from "./fleet/fleet.ts";
-import type { Load } from "./mount.ts";
 import type { SealingMark } from "./store/sealed_with.ts";
 import { readinessKey } from "./store/keys.ts";
 
@@ -15,7 +14,8 @@ import { readinessKey } from "./store/keys.ts";
 export function healthRoutes(
   { deps, sealingMark, fleet, load }: {
     deps: Deps;
-    load: Pick<Load, "stopping">;
+    /** Set once the process is about to stop. */
+    load: { readonly stopping: object | null };
     sealingMark: Pick<SealingMark, "warning">;
     fleet: Pick<Fleet, "warnings">;
   },

@@ -27,7 +27,7 @@ export async function createRealDeps(config: Config, store: Store): Promise<Outs
   const id = createIds(Date.now, randomFraction);
   const kv = batchReads(guardKv(store.kv, bound), realClock);
   const log = openLog(config);
-  const caCerts = await readExtraAuthorities(log);
+  trustDenoAuthorities();
   const meter = createMetrics();
   const tracing = createTracing();
   const resolve = createResolve(createLookup(), realClock);
@@ -46,7 +46,7 @@ export async function createRealDeps(config: Config, store: Store): Promise<Outs
     fetch: fetchOnceResolved(resolve),
     requestUpstream: openHttpClient(tracing, resolve),
     resolve,
-    sendWebhook: openWebhookSender(config, { tracing, caCerts }),
+    sendWebhook: openWebhookSender(config, tracing),
     sendMail: openMailer(config, resolve),
     alarm: store.openAlarm(realClock, log),
     takeSnapshot: store.takeSnapshot,
@@ -89,26 +89,10 @@ export async function readFonts(log: Log): Promise<Deps["fonts"]> {
   return fonts;
 }
 
-/**
- * Reads the authorities of `NODE_EXTRA_CA_CERTS`, which webhooks trust besides those of
- * `DENO_CERT`. The diagnosis of a certificate, by Node's TLS, is told to trust those too.
- */
-async function readExtraAuthorities(log: Log): Promise<string[]> {
-  const path = Deno.env.get("NODE_EXTRA_CA_CERTS");
-  const denoPath = Deno.env.get("DENO_CERT");
-  if (!path && denoPath) Deno.env.set("NODE_EXTRA_CA_CERTS", denoPath);
-  if (!path) return [];
-  try {
-    return [await Deno.readTextFile(path)];
-  } catch (error) {
-    // Node ignores such a file too.
-    log("warn", "authorities_unreadable", {
-      variable: "NODE_EXTRA_CA_CERTS",
-      path,
-      cause: String(error),
-    });
-    return [];
-  }
+/** The diagnosis of a certificate, by Node's TLS, trusts what Deno is told to trust. */
+function trustDenoAuthorities(): void {
+  const path = Deno.env.get("DENO_CERT");
+  if (path && !Deno.env.get("NODE_EXTRA_CA_CERTS")) Deno.env.set("NODE_EXTRA_CA_CERTS", path);
 }
 
 /**
@@ -127,11 +111,11 @@ function openHttpClient(tracing: Tracing | null, resolve: Deps["resolve"]): Requ
  */
 function openWebhookSender(
   { webhooks }: Config,
-  { tracing, caCerts }: { tracing: Tracing | null; caCerts: string[] },
+  tracing: Tracing | null,
 ): Deps["sendWebhook"] {
   const findProxy = webhooks.useProxy ? readProxies((name) => Deno.env.get(name)) : () => null;
   if (!findProxy) throw new Error("WEBHOOK_USE_PROXY needs HTTPS_PROXY or ALL_PROXY");
-  const send = createWebhookSender({ clock: realClock, caCerts, findProxy });
+  const send = createWebhookSender({ clock: realClock, findProxy });
   return tracing ? (request) => tracing.send({ ...request, method: "POST" }, send) : send;
 }
 

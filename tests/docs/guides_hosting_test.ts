@@ -77,9 +77,8 @@ Deno.test("hosting: what the image copies suffices to start, to answer its probe
   assert.equal((await run(probeHere)).success, true);
   const page = await fetch(`${service.url}/docs/guides/container`);
   assert.match(await page.text(), /<h1>In a container<\/h1>/);
-  const [, ...args] = `${tasks.farebox.command} projects list --json --url ${service.url}`.split(
-    " ",
-  );
+  const [, listing = ""] = / && deno (.+)/.exec(tasks.farebox.command) ?? [];
+  const args = `${listing} projects list --json --service ${service.url}`.split(" ");
   const { ADMIN_KEY } = serviceEnv;
   const listed = await new Deno.Command(Deno.execPath(), {
     args,
@@ -98,6 +97,17 @@ Deno.test("hosting: the systemd unit runs what `deno task start` runs", async ()
   const folders = { app: "/opt/farebox", data: "/var/lib/farebox" };
   const online = command.split(" ").filter((arg) => arg !== "--cached-only");
   assert.deepEqual(online, await argumentsOfStart(folders));
+});
+
+Deno.test("hosting: no start of the service or of a command asks for a newer Deno", async () => {
+  const off = "DENO_NO_UPDATE_CHECK=1";
+  const { tasks } = JSON.parse(await readFile("deno.json"));
+  for (const name of ["dev", "start", "farebox", "verify-ledger"]) {
+    assert.ok(tasks[name].command.startsWith(`export ${off} && `), name);
+  }
+  assert.ok(instructions("ENV").some((text) => text.split(" ").includes(off)), "the image");
+  const [, unit = ""] = /^Environment=(.+)$/m.exec(await snippetOf("systemd", "systemd")) ?? [];
+  assert.ok(unit.split(" ").includes(off), "the unit");
 });
 
 Deno.test("hosting: the single binary has the V8 flags and the permissions of `deno task start`", async () => {

@@ -40,7 +40,7 @@ Deno.test("permissions: files are read in two folders, written in one, and no co
 
 Deno.test("permissions: `deno task start` grants the folder of KV_PATH, of the environment or of .env", async () => {
   await using folder = await makeFolder();
-  const [, grant = ""] = /^folders=\$\(deno (.*?)\)/.exec(tasks.start.command) ?? [];
+  const [, grant = ""] = / folders=\$\(deno (.*?)\)/.exec(tasks.start.command) ?? [];
   const printed = async (env: Record<string, string>, given = grant) => {
     const args = given.replace("scripts/", `${root}scripts/`)
       .replace("--lock=", `--lock=${root}`).split(" ");
@@ -55,7 +55,7 @@ Deno.test("permissions: `deno task start` grants the folder of KV_PATH, of the e
   assert.equal(await printed({ KV_PATH: "/srv/a,b/a.kv" }), "/srv/a,,b");
   await Deno.writeTextFile(`${folder.path}/.env`, "KV_PATH=/srv/of-the-file/a.kv\n");
   assert.equal(await printed(none), "/srv/of-the-file");
-  const [, development = ""] = /^folders=\$\(deno (.*?)\)/.exec(tasks.dev.command) ?? [];
+  const [, development = ""] = / folders=\$\(deno (.*?)\)/.exec(tasks.dev.command) ?? [];
   assert.equal(await printed(none, development), "data", "development ignores the file");
   await Deno.mkdir(`${folder.path}/far`);
   await Deno.symlink(`${folder.path}/far/a.kv`, `${folder.path}/link.kv`);

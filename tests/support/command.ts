@@ -28,8 +28,8 @@ export async function runFarebox(
   { folder, url, env = {}, input = "", by = [] }: RunOptions,
 ): Promise<Ran> {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
-  const [, run, ...rest]: string[] = tasks.farebox.command.replace("--lock=", `--lock=${root}`)
-    .split(" ");
+  const [run, ...rest]: string[] = tasks.farebox.command.split(" && deno ").at(-1)
+    .replace("--lock=", `--lock=${root}`).split(" ");
   const script = rest.pop();
   const address: Record<string, string> = url === undefined ? {} : { FAREBOX_URL: url };
   const task = [run ?? "", "--config", `${root}deno.json`, ...rest, `${root}${script}`, ...args];

@@ -45,6 +45,7 @@ export async function restartAll(nginx: string, { calls }: { calls: number }): P
   const [toA = "", toB = "", toAll = ""] = (await snippetsOf("postgres"))
     .filter(({ mark }) => mark === "rolling").map(({ code }) => code);
   const run = async (command: string) => {
+    load.phase = command.trim();
     const here = command.replaceAll("/etc/nginx/", `${folder.path}/`);
     assert.ok((await new Deno.Command("sh", { args: ["-c", here] }).output()).success, command);
   };
@@ -72,6 +73,7 @@ async function startCallers(url: string, [first]: readonly Farebox[], calls: num
   const outcome: Outcome = { answered: 0, lost: {} };
   let sent = 0;
   let isDone = false;
+  let phase = "the start";
   const messages = [{ role: "user", content: "Hello" }];
   const ask = async (user: string) => {
     const stream = sent++ % 4 === 0;
@@ -89,11 +91,18 @@ async function startCallers(url: string, [first]: readonly Farebox[], calls: num
     while (!isDone || sent < calls) {
       const fault = await ask(user).catch(String);
       if (fault === null) outcome.answered++;
-      else outcome.lost[fault] = (outcome.lost[fault] ?? 0) + 1;
+      else {
+        const told = `after ${phase}: ${fault}`;
+        outcome.lost[told] = (outcome.lost[told] ?? 0) + 1;
+      }
     }
   };
   const callers = Promise.all(users.map(call));
   return {
+    /** What happens now, by which losses are told apart. */
+    set phase(now: string) {
+      phase = now;
+    },
     async ended(): Promise<Outcome> {
       isDone = true;
       await callers;

@@ -153,11 +153,16 @@ Deno.test("webhook process: authorities of NODE_EXTRA_CA_CERTS are trusted as th
   await using folder = await makeFolder();
   await using receiver = startReceiver();
   const { DENO_CERT, ...others } = receiverEnv;
-  const env = { ...serviceEnv, ...others, NODE_EXTRA_CA_CERTS: DENO_CERT };
+  await using elsewhere = await makeFolder();
+  // The service's own permissions do not reach there.
+  const NODE_EXTRA_CA_CERTS = `${elsewhere.path}/ca.pem`;
+  await Deno.copyFile(DENO_CERT, NODE_EXTRA_CA_CERTS);
+  const env = { ...serviceEnv, ...others, NODE_EXTRA_CA_CERTS };
   await using farebox = await startFarebox({ folder: folder.path, env });
   const key = await makeProject(farebox);
   const body = { url: receiver.url, events: ["*"] };
   await farebox.json("/v1/webhooks/subscriptions", { key, body });
   await farebox.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "1" } });
   await eventually(() => receiver.events.size === 1, { what: "the delivery" });
+  assert.doesNotMatch(farebox.output() + farebox.errors(), /authorities|ca\.pem/);
 });
