@@ -55,6 +55,11 @@ export interface CompleteResponse {
   texts: Iterable<string>;
   /** Whether it has an image that the model made. */
   hasImage: boolean;
+  /**
+   * Whether the same request may get it again: it has an answer, which is whole, and which nobody
+   * has blocked or refused.
+   */
+  isAnswer(): boolean;
   /** Every usage that it reports, in order. */
   usages: readonly Json[];
   /** The response for the caller, as JSON text; `balance` is the balance after its charge. */

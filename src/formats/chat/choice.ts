@@ -20,6 +20,7 @@ export const chatChoice: ChoiceShape = {
   },
   normalizeDelta,
   deltaTextsOf: ({ delta }) => outputTexts(delta),
+  hasAnswer: ({ message }) => isObject(message) && hasAnswer(message),
   hasImage: ({ message, delta }) => hasImages(message) || hasImages(delta),
   callsTool: ({ delta }) =>
     isObject(delta) && Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0,
@@ -35,6 +36,17 @@ export const chatChoice: ChoiceShape = {
 /** Images as OpenRouter returns them. */
 function hasImages(message: Json | undefined): boolean {
   return isObject(message) && Array.isArray(message.images) && message.images.length > 0;
+}
+
+function hasAnswer(message: JsonObject): boolean {
+  const { content, refusal, audio, function_call: call, tool_calls: calls } = message;
+  if (typeof refusal === "string" && refusal !== "") return false;
+  const texts = typeof content === "string" ? [content] : Array.isArray(content) ? content : [];
+  const hasText = texts.some((part) =>
+    typeof part === "string" ? part !== "" : isObject(part) && Boolean(part.text)
+  );
+  return hasText || isObject(audio) || isObject(call) || hasImages(message) ||
+    (Array.isArray(calls) && calls.length > 0);
 }
 
 /** A message's content with more text at its end, be it a text, parts or nothing at all. */

@@ -48,6 +48,7 @@ export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
       };
     },
     deltaTextsOf: writtenTexts,
+    hasAnswer: ({ text }) => typeof text === "string" && text !== "",
     hasImage: () => false,
     callsTool: () => false,
     hasDelta: ({ text }) => text !== "",

@@ -73,3 +73,8 @@ export function isToolUse({ type }: JsonObject): boolean {
 export function hasContent(blocks: readonly JsonObject[]): boolean {
   return blocks.some(({ type, text }) => type !== "text" || text !== "");
 }
+
+/** Whether a message has a text or a call of a tool. */
+export function hasAnswer(blocks: readonly JsonObject[]): boolean {
+  return blocks.some((block) => isToolUse(block) || (block.type === "text" && Boolean(block.text)));
+}

@@ -6,7 +6,14 @@ import type { ModelRequest } from "../../inference/model_request.ts";
 import type { CompleteResponse, ResponseHead } from "../../inference/upstream_response.ts";
 import { invalidUpstreamResponse } from "../../upstreams/errors.ts";
 import { readResponseBody } from "../openai/response.ts";
-import { blockEvents, blockTexts, hasContent, isToolUse, responseBlocks } from "./blocks.ts";
+import {
+  blockEvents,
+  blockTexts,
+  hasAnswer,
+  hasContent,
+  isToolUse,
+  responseBlocks,
+} from "./blocks.ts";
 import { noticeAfter, reasonWithNotice } from "./ending.ts";
 import {
   billedUnlessRefused,
@@ -49,6 +56,7 @@ export function messageFrom(
     served: messageServedBy(body),
     texts: textsOf(blocks),
     hasImage: false,
+    isAnswer: () => ownEnds.has(body.stop_reason) && hasAnswer(blocks),
     usages: usage ? [usage] : [],
     write({ usage, notice, balance }) {
       const ending = withNotice(whole, blocks, { request, notice, balance });
@@ -57,6 +65,9 @@ export function messageFrom(
     events: () => asEvents(whole, blocks, reported),
   };
 }
+
+/** Reasons for which the model has ended a message itself. */
+const ownEnds = new Set<unknown>(["end_turn", "stop_sequence", "tool_use"]);
 
 function* textsOf(blocks: readonly JsonObject[]): Generator<string> {
   for (const block of blocks) yield* blockTexts(block);

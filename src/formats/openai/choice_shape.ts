@@ -25,6 +25,8 @@ export interface ChoiceShape {
   normalizeDelta(choice: Json): JsonObject | null;
   /** All that the model wrote in a choice of a chunk. */
   deltaTextsOf(choice: JsonObject): Iterable<string>;
+  /** Whether a choice of a whole response has an answer: more than reasoning or a refusal. */
+  hasAnswer(choice: JsonObject): boolean;
   /** Whether a choice, of a whole response or of a chunk, has an image. */
   hasImage(choice: JsonObject): boolean;
   /** Whether a choice of a chunk calls a tool. */

@@ -20,6 +20,7 @@ import {
 import { ChunkAssembler } from "./assemble.ts";
 import { errorOfEvent, parsedChunk } from "./stream_error.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
+import { isEndedByModel } from "./choice_end.ts";
 import { normalizeHead } from "./head.ts";
 import { servedBy, usageIn, withoutUsage } from "./usage.ts";
 
@@ -93,6 +94,7 @@ function completeFrom(
     served: servedBy(body),
     texts: textsOf(choices, shape),
     hasImage: choices.some(shape.hasImage),
+    isAnswer: () => isAnswer(body.choices, shape),
     usages: [usageIn(body) ?? []].flat(),
     write({ usage, notice, balance }) {
       const shown = withNotice(choices, { notice, balance, shape });
@@ -103,6 +105,14 @@ function completeFrom(
       return asEvents(head, { choices, usage: usageIn(body) }, shape);
     },
   };
+}
+
+/** Whether the choices that an upstream sent are answers that it has ended itself. */
+function isAnswer(choices: Json | undefined, shape: ChoiceShape): boolean {
+  if (!Array.isArray(choices) || choices.length === 0) return false;
+  return choices.every((choice) =>
+    isObject(choice) && isEndedByModel(choice) && shape.hasAnswer(choice)
+  );
 }
 
 /**

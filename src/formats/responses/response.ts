@@ -14,7 +14,7 @@ import { parsedChunk } from "../openai/stream_error.ts";
 import { servedBy } from "../openai/usage.ts";
 import { closingOf, completedMembers, ownMessage, withClosing } from "./closing.ts";
 import { errorOfOwnEvent, eventType, failureOf } from "./failure.ts";
-import { hasImagePart, writtenTexts } from "./output_items.ts";
+import { hasImagePart, isCallersCall, writtenTexts } from "./output_items.ts";
 import { OutputState } from "./output_state.ts";
 import { ownIds } from "./own_ids.ts";
 import { isCutByBound, isFailed, normalizeObject, normalizeOutput } from "./response_object.ts";
@@ -69,6 +69,7 @@ function completeFrom(sent: JsonObject, options: ReadOptions): CompleteResponse 
     served: servedBy(sent),
     texts: textsOfItems(output),
     hasImage: output.some(hasImagePart),
+    isAnswer: () => isAnswer(sent, output),
     usages: usage ? [usage] : [],
     write({ usage, notice, balance }) {
       const isCut = isCutByBound(object);
@@ -80,6 +81,20 @@ function completeFrom(sent: JsonObject, options: ReadOptions): CompleteResponse 
     },
     events: () => asMessages(responseEvents({ ...object, usage: usage ?? null })),
   };
+}
+
+/** Whether a response is complete, with a text or a call, and no refusal. */
+function isAnswer(sent: JsonObject, output: readonly JsonObject[]): boolean {
+  if (sent.status !== "completed" || isObject(sent.incomplete_details)) return false;
+  const parts = output.flatMap(({ content }) => (Array.isArray(content) ? content : []))
+    .filter(isObject);
+  const isWhole = output.every(({ status }) => status === undefined || status === "completed");
+  const isRefused = parts.some(({ type }) => type === "refusal");
+  return isWhole && !isRefused &&
+    (output.some(isCallersCall) ||
+      parts.some(({ text, type }) =>
+        type === "output_text" ? Boolean(text) : type === "output_image"
+      ));
 }
 
 /** Throws 502 for a response without output, and for one that is not finished. */
@@ -103,6 +118,7 @@ function failedFrom(sent: JsonObject, { request, head, apiKey }: ReadOptions): C
     served: servedBy(sent),
     texts: [],
     hasImage: false,
+    isAnswer: () => false,
     usages: usage ? [usage] : [],
     write: () => {
       throw error;

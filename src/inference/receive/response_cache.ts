@@ -134,6 +134,7 @@ async function readHit(
   try {
     const options = { request: target.input, head: responseHead(call), apiKey: null };
     const complete = format.readResponse(body, options);
+    if (!complete.isAnswer()) return null;
     const meter = meterOf(services.deps);
     noteComplete(meter, complete);
     const usage = await meter.usage();
@@ -166,7 +167,10 @@ function meterOf({ clock }: Pick<Deps, "clock">): UsageMeter {
   });
 }
 
-/** Keeps the response of a call with its charge, where it is whole and not too large. */
+/**
+ * Keeps the response of a call with its charge, where it is an answer, whole and not too large. What
+ * was blocked, refused or cut is asked for again.
+ */
 export function keepInCache(
   { texts }: Pick<InferenceServices, "texts">,
   tx: AccountTx,
@@ -180,7 +184,7 @@ export function keepInCache(
   const { cache, attempt: { meter, target }, input, user } = call;
   if (!cache || !response || cache.hit) return;
   const { reported } = meter;
-  if (usage.source !== "provider" || !reported?.isWhole) return;
+  if (usage.source !== "provider" || !reported?.isWhole || !response.isAnswer()) return;
   // One that our bound has cut is no response to keep.
   const { cap } = target.quote;
   const isOurs = input.maxTokens === null || cap < input.maxTokens;

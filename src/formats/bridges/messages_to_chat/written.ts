@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import { isBlocked } from "../../openai/choice_end.ts";
 import type { ModelRequest } from "../../../inference/model_request.ts";
 import { reasoningFields } from "../chat_reasoning.ts";
 
@@ -115,12 +116,13 @@ interface MessageStop {
 
 /** Which stop sequence ended a response is known only from vLLM, in `stop_reason`. */
 export function toMessageStop(
-  { finish_reason: reason, stop_reason: matched }: JsonObject,
+  choice: JsonObject,
   { calls, refuses, request }: { calls: boolean; refuses: boolean; request: ModelRequest },
 ): MessageStop {
+  const { finish_reason: reason, stop_reason: matched } = choice;
   const stop = (stop_reason: string) => ({ stop_reason, stop_sequence: null });
   if (reason === "length") return stop("max_tokens");
-  if (reason === "content_filter" || refuses) return stop("refusal");
+  if (refuses || isBlocked(choice)) return stop("refusal");
   if (calls) return stop("tool_use");
   const { stop_sequences: stops } = request.body;
   if (typeof matched === "string" && Array.isArray(stops) && stops.includes(matched)) {

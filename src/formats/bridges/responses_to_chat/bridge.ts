@@ -8,7 +8,7 @@ import { choicesOf, readResponseBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { writeMessage } from "./chat_message.ts";
 import { writeChatBody } from "./request_body.ts";
-import { ResponseWriter } from "./response_writer.ts";
+import { finishReasonOf, ResponseWriter } from "./response_writer.ts";
 import { ChatStreamTranslator } from "./stream.ts";
 
 /**
@@ -35,7 +35,7 @@ function translateWhole(
   writer.begin({ model, service_tier: tier });
   const [{ delta: message } = {}] = choice ? chatChoice.asChunks(choice) : [];
   if (isObject(message)) writeMessage(writer, message, choice?.logprobs);
-  const { finish_reason: reason } = choice ?? {};
-  const response = writer.finish(typeof reason === "string" ? reason : null, usageIn(body) ?? null);
+  const reason = choice && finishReasonOf(choice);
+  const response = writer.finish(reason, usageIn(body) ?? null);
   return encodeUtf8(JSON.stringify(response));
 }

@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { ModelRequest } from "../../../inference/model_request.ts";
 import type { ResponseHead } from "../../../inference/upstream_response.ts";
+import { isBlocked } from "../../openai/choice_end.ts";
 import { CallPieces, type ChatCall } from "./call_pieces.ts";
 import {
   CallItem,
@@ -34,6 +35,13 @@ const incompleteReasons = new Map([
   ["model_length", "max_output_tokens"],
   ["content_filter", "content_filter"],
 ]);
+
+/** Why a choice of a chat has ended; `content_filter` where it was blocked, null for no reason. */
+export function finishReasonOf(choice: JsonObject): string | null {
+  const { finish_reason: reason } = choice;
+  if (typeof reason !== "string") return null;
+  return isBlocked(choice) ? "content_filter" : reason;
+}
 
 /**
  * Writes a response from what a chat says, piece by piece: its items in the order in which they

@@ -13,7 +13,7 @@ import { chatChoice } from "../../chat/choice.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { writeMessage } from "./chat_message.ts";
-import { ResponseWriter } from "./response_writer.ts";
+import { finishReasonOf, ResponseWriter } from "./response_writer.ts";
 import { usageFromChat } from "./usage.ts";
 
 /** Turns the chunks of a chat into the events of a response. */
@@ -72,12 +72,14 @@ export class ChatStreamTranslator implements EventTranslator {
     return this.#usage = this.#usage ? joinReports(this.#usage, usage) : usage;
   }
 
-  #takeChoice({ index, delta, finish_reason: reason, logprobs }: JsonObject): void {
+  #takeChoice(choice: JsonObject): void {
+    const { index, delta, logprobs } = choice;
     // The request asks for one choice.
     this.#index ??= plainNumber(index);
     if (this.#index !== index) return;
     if (isObject(delta)) writeMessage(this.#writer, delta, logprobs);
-    if (typeof reason === "string") this.#finishReason = reason;
+    const reason = finishReasonOf(choice);
+    if (reason !== null) this.#finishReason = reason;
   }
 
   #finish(reason: string): void {
