@@ -168,8 +168,8 @@ function meterOf({ clock }: Pick<Deps, "clock">): UsageMeter {
 }
 
 /**
- * Keeps the response of a call with its charge, where it is an answer, whole and not too large. What
- * was blocked, refused or cut is asked for again.
+ * Keeps the response of a call with its charge, where it is an answer, whole and not too large.
+ * What was blocked, refused or cut is asked for again.
  */
 export function keepInCache(
   { texts }: Pick<InferenceServices, "texts">,
