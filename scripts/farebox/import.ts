@@ -1,7 +1,12 @@
+import { createHash } from "node:crypto";
+import { basename } from "node:path";
 import { type Command, Option } from "commander";
+import { isObject, type JsonObject, parseJson } from "../../src/base/json.ts";
 import { formatAmount } from "../../src/base/money.ts";
+import { exportPosition } from "../../src/export/kinds.ts";
 import type { Api } from "./api.ts";
 import type { Context } from "./context.ts";
+import { readLinesAfter } from "./continued_lines.ts";
 import { Refusal, refused, Unreachable, usage } from "./failure.ts";
 import { type ImportFile, type ImportRow, readImportFile } from "./import_file.ts";
 import { projectPath, userAddress } from "./paths.ts";
@@ -9,6 +14,8 @@ import { projectPath, userAddress } from "./paths.ts";
 interface ImportOptions {
   format?: "csv" | "jsonl";
   skipBad?: boolean;
+  batch?: string;
+  dryRun?: boolean;
 }
 
 /** Concurrent deposits. */
@@ -20,9 +27,10 @@ const badShownMax = 100;
 const notes = `
 FILE is CSV whose first line is user,amount or user,amount,metadata, or JSON lines of
 {"user":"ada","amount":"12.50","metadata":{…}}. Amounts are decimal strings.
-All lines are validated before any is deposited. An interrupted run can be repeated: each line of a
-file is deposited once. A changed file counts as a different one: put skipped and corrected lines
-into a file of their own.`;
+All lines are validated before any is deposited. The batch, which is named after the file unless
+--batch names it, gives each user one opening balance: a run that was interrupted can be repeated,
+also with a file that was corrected. A line whose amount differs from the one that its batch has
+deposited is refused. New users get no trial credit on top, and no events are sent.`;
 
 /** `farebox import` */
 export function addImport(program: Command, open: () => Context): void {
@@ -32,32 +40,105 @@ export function addImport(program: Command, open: () => Context): void {
       new Option("--format <format>", "the format of FILE, if its name does not tell")
         .choices(["csv", "jsonl"]),
     )
+    .option("--batch <name>", "the name of the import, if it is not that of FILE")
+    .option("--dry-run", "only tell what would be deposited")
     .option("--skip-bad", "deposit the valid lines although there are invalid ones")
     .addHelpText("after", notes)
     .action(async (project: string, path: string, options: ImportOptions) => {
       const context = open();
+      const batch = readBatch(options.batch ?? basename(path));
       const file = await readImportFile(path, options.format ?? formatOf(path));
+      const currency = await checkProject(context.api, project);
+      const { left, before } = await compareWithBooks(context, { project, batch, file });
       tellBad(context, file.bad);
       if (file.bad.length > 0 && !options.skipBad) {
         throw refused(`Nothing was deposited: ${bad(file)}. Correct them, or use --skip-bad.`);
       }
-      const currency = await checkProject(context.api, project);
-      const sum = file.rows.reduce((total, { amount }) => total + amount, 0n);
-      const what = `${formatAmount(sum)} ${currency} to ${file.rows.length} users of ${project}`;
-      await context.confirm(`Deposit ${what}?`);
-      const done = await bookAll(context, project, file);
-      const { booked, before, failed } = done;
-      const result = { ...done, empty: file.empty, skipped: file.bad.length };
+      const what = `${sumOf(left)} ${currency} to ${left.length} users of ${project}`;
+      const already = before.length > 0
+        ? ` ${sumOf(before)} ${currency} to ${before.length} users were deposited before.`
+        : "";
+      const more = { empty: file.empty, skipped: file.bad.length };
+      if (options.dryRun) {
+        const result = { wouldBook: left.length, sum: sumOf(left), before: before.length, ...more };
+        return context.print(result, () => `Would deposit ${what}.${already}`);
+      }
+      await context.confirm(`Deposit ${what}?${already}`);
+      const done = await bookAll(context, { project, batch, rows: left });
+      done.before += before.length;
       context.print(
-        result,
+        { ...done, ...more },
         () =>
-          `${booked} deposited, ${before} deposited before, ${file.empty} with nothing to deposit` +
+          `${done.booked} deposited, ${done.before} deposited before, ` +
+          `${file.empty} with nothing to deposit` +
           (file.bad.length > 0 ? `, ${file.bad.length} invalid lines skipped` : ""),
       );
-      if (failed.length > 0) {
-        throw refused(`${failed.length} lines were refused. Run it again to deposit the rest.`);
+      if (done.failed.length > 0) {
+        throw refused(
+          `${done.failed.length} lines were refused. Run it again to deposit the rest.`,
+        );
       }
     });
+}
+
+const sumOf = (rows: readonly ImportRow[]) =>
+  formatAmount(rows.reduce((total, { amount }) => total + amount, 0n));
+
+/** Throws for a name that no idempotency key can hold. */
+function readBatch(name: string): string {
+  if (/^[\x21-\x7e]{1,100}$/.test(name)) return name;
+  throw usage(`--batch takes 1 to 100 visible ASCII characters, not '${name}'.`);
+}
+
+/** The key of a user's deposit in a batch. Any user's id fits. */
+function keyOf(batch: string, user: string): string {
+  const hash = createHash("sha256").update(user).digest("hex").slice(0, 32);
+  return `import:${batch}:${hash}`;
+}
+
+/**
+ * Splits the lines into those that this batch has deposited and those that are left. A line whose
+ * amount differs from what was deposited is added to the bad ones.
+ */
+async function compareWithBooks(
+  { api, note }: Context,
+  { project, batch, file }: { project: string; batch: string; file: ImportFile },
+): Promise<{ left: ImportRow[]; before: ImportRow[] }> {
+  const booked = new Map<string, string>();
+  const path = `${projectPath(project)}/export`;
+  const pages = readLinesAfter({
+    what: "entries",
+    read: (after) => api.raw(path, { query: { what: "entries", after } }),
+    positionOf: (line) => exportPosition("entries", entryOf(line)),
+    note,
+  });
+  for await (const lines of pages) {
+    for (const line of lines) {
+      // Most entries need not be parsed.
+      if (!line.includes(`import:`)) continue;
+      const { idempotencyKey, amount } = entryOf(line);
+      if (idempotencyKey !== null) booked.set(String(idempotencyKey), String(amount));
+    }
+  }
+  const [left, before]: [ImportRow[], ImportRow[]] = [[], []];
+  for (const row of file.rows) {
+    const earlier = booked.get(keyOf(batch, row.user));
+    if (earlier === undefined) left.push(row);
+    else if (earlier === formatAmount(row.amount)) before.push(row);
+    else {
+      const reason = `${earlier} was deposited for ${row.user} by this batch, ` +
+        `not ${formatAmount(row.amount)}`;
+      file.bad.push({ line: row.line, reason });
+    }
+  }
+  file.bad.sort((one, other) => one.line - other.line);
+  return { left, before };
+}
+
+function entryOf(line: string): JsonObject {
+  const entry = parseJson(line);
+  if (isObject(entry)) return entry;
+  throw new Unreachable("The server is not Farebox: it sent no entries.");
 }
 
 function formatOf(path: string): "csv" | "jsonl" {
@@ -87,20 +168,29 @@ async function checkProject(api: Api, id: string): Promise<string> {
 
 interface Booked {
   booked: number;
-  /** By an earlier run of the same file. */
+  /** By an earlier run of the batch. */
   before: number;
   failed: { line: number; reason: string }[];
 }
 
-async function bookAll(context: Context, project: string, file: ImportFile): Promise<Booked> {
+interface Batch {
+  project: string;
+  batch: string;
+  rows: readonly ImportRow[];
+}
+
+async function bookAll(
+  context: Context,
+  { project, batch, rows }: Batch,
+): Promise<Booked> {
   const done: Booked = { booked: 0, before: 0, failed: [] };
   const startedAt = performance.now();
-  const left = file.rows.values();
+  const left = rows.values();
   const worker = async () => {
     // One iterator for all workers: each line is taken by one of them.
     for (const row of left) {
       try {
-        const replayed = await bookOne(context.api, project, { row, fileId: file.id });
+        const replayed = await bookOne(context.api, project, { row, batch });
         done[replayed ? "before" : "booked"]++;
       } catch (error) {
         if (!(error instanceof Refusal) || isForAll(error)) throw error;
@@ -110,7 +200,7 @@ async function bookAll(context: Context, project: string, file: ImportFile): Pro
       context.progress(() => {
         const count = done.booked + done.before;
         const rate = Math.round(count / ((performance.now() - startedAt) / 1000));
-        return `${count} of ${file.rows.length}, ${rate} a second`;
+        return `${count} of ${rows.length}, ${rate} a second`;
       });
     }
   };
@@ -118,7 +208,7 @@ async function bookAll(context: Context, project: string, file: ImportFile): Pro
   const broken = ends.find((end) => end.status === "rejected");
   if (!broken) return done;
   const { reason } = broken;
-  const state = `${done.booked + done.before} of ${file.rows.length} lines are deposited. ` +
+  const state = `${done.booked + done.before} of ${rows.length} lines are deposited. ` +
     "Run it again to deposit the rest.";
   if (reason instanceof Unreachable) throw new Unreachable(`${reason.message} ${state}`);
   throw reason instanceof Refusal ? refused(`${reason.message} ${state}`) : reason;
@@ -132,16 +222,19 @@ const isForAll = ({ status, code }: Refusal) =>
 async function bookOne(
   api: Api,
   project: string,
-  { row, fileId }: { row: ImportRow; fileId: string },
+  { row, batch }: { row: ImportRow; batch: string },
 ): Promise<boolean> {
-  const { line, user, amount, metadata } = row;
+  const { user, amount, metadata } = row;
   const { path, query } = userAddress(project, user);
   for (let attempt = 1;; attempt++) {
     try {
       const response = await api.raw(`${path}/deposit`, {
         query,
-        headers: { "idempotency-key": `import-${fileId}-${line}` },
-        body: { amount: formatAmount(amount), ...(metadata ? { metadata } : {}) },
+        headers: { "idempotency-key": keyOf(batch, user) },
+        body: {
+          ...{ amount: formatAmount(amount), reason: "opening" },
+          ...(metadata ? { metadata } : {}),
+        },
       });
       await response.body?.cancel();
       return response.headers.get("idempotent-replayed") === "true";

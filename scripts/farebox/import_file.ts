@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { CsvError, parse } from "csv-parse/sync";
 import { csvText } from "../../src/base/csv.ts";
 import { ApiError } from "../../src/base/errors.ts";
@@ -7,7 +6,7 @@ import { decodeUtf8 } from "../../src/base/utf8.ts";
 import { type Amount, toAmount, zero } from "../../src/base/money.ts";
 import { parseWith } from "../../src/base/request.ts";
 import { checkUserId } from "../../src/base/user_id.ts";
-import { moneyBodySchema } from "../../src/ledger/schema.ts";
+import { depositBodySchema } from "../../src/ledger/schema.ts";
 import { refused } from "./failure.ts";
 
 /** One deposit to make. */
@@ -21,8 +20,6 @@ export interface ImportRow {
 
 /** A file that was read completely. */
 export interface ImportFile {
-  /** Identifies the file's content: the same bytes have the same id. */
-  id: string;
   rows: ImportRow[];
   /** Lines with an amount of zero: there is nothing to deposit. */
   empty: number;
@@ -41,8 +38,7 @@ export async function readImportFile(path: string, format: "csv" | "jsonl"): Pro
   if (bytes.length > bytesMax) throw refused(`${path} is larger than 256 MiB. Split it.`);
   const text = decodeUtf8(bytes);
   if (text === null) throw refused(`${path} is not well-formed UTF-8.`);
-  const id = createHash("sha256").update(bytes).digest("hex").slice(0, 32);
-  const file: ImportFile = { id, rows: [], empty: 0, bad: [] };
+  const file: ImportFile = { rows: [], empty: 0, bad: [] };
   const lineOf = new Map<string, number>();
   for (const { line, fields } of format === "csv" ? csvLines(text, path) : jsonLines(text)) {
     try {
@@ -71,11 +67,12 @@ interface Line {
 
 function readRow(fields: Record<string, unknown>, line: number): ImportRow {
   const user = checkUserId(fields.user, "user");
+  if (user.trim() !== user) throw new Fault("the user begins or ends with a blank");
   const metadata = isObject(fields.metadata) ? fields.metadata : null;
   // A user with nothing is the same with or without a deposit.
   const isNothing = typeof fields.amount === "string" && /^0(\.0{1,9})?$/.test(fields.amount);
   if (isNothing) return { line, user, amount: zero, metadata };
-  return { line, user, amount: toAmount(parseWith(moneyBodySchema, fields).amount), metadata };
+  return { line, user, amount: toAmount(parseWith(depositBodySchema, fields).amount), metadata };
 }
 
 function* csvLines(text: string, path: string): Generator<Line> {

@@ -6,6 +6,7 @@ const EDGES: readonly string[] = [
   "src/base/json.ts",
   "src/base/money.ts",
   "src/base/entry_kinds.ts",
+  "src/base/entry_reasons.ts",
   "src/base/unbooked_reasons.ts",
   "src/base/token_classes.ts",
   "src/platform/deps.ts",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type EntryReason, entryReasonNames } from "../base/entry_reasons.ts";
 
 // Every event of the service and the fields of its `data`, besides `paywallId` and `ownerUserId`,
 // which all have. The table in `guides/events.md` is generated from this.
@@ -35,6 +36,8 @@ const request = { requestId, walletUserId, model };
 const checkoutSessionId = id("cs_live_a1b2c3", "Stripe's id of the checkout session.");
 const integrationKey = text("stripe");
 const reason = text("insufficient_funds");
+const moveReason = (example: EntryReason) =>
+  z.enum(entryReasonNames).meta({ example, description: "Why the money moved." });
 const refusals = z.int().min(1).meta({
   description: "Refusals that it stands for: of one user and reason there is one event a minute.",
   example: 1,
@@ -119,6 +122,7 @@ export const catalogue = {
     amount: amount("12.5"),
     currency,
     source: text("api", "The payment source."),
+    reason: moveReason("payment"),
     activityId,
     balanceVersion,
   }),
@@ -139,6 +143,7 @@ export const catalogue = {
     activityId,
     amount: amount("0.75"),
     currency,
+    reason: moveReason("charge"),
     balanceVersion,
   }),
   "balance.charge.completed": data(
@@ -161,6 +166,11 @@ export const catalogue = {
     externalUserId,
     amount: amount("0.25"),
     currency,
+    direction: z.enum(["credit", "debit"]).meta({
+      example: "credit",
+      description: "`credit`: given back to the user. `debit`: a payment, taken back.",
+    }),
+    reason: moveReason("refund"),
     activityId,
     refundedActivityId: id("act_01K9Z0C8Q4R7T2V5X8Z1B3D5F6"),
     balanceVersion,

@@ -184,7 +184,9 @@ export function createAccountQueue(
     const isSure = budgets.length === 0 || !deps.kv.limits.isShared || attempt > 0;
     const { id, clock, holders } = deps;
     const now = clock.now();
-    const isNew = version === null && !batch.every(({ operation }) => operation.existingHoldOnly);
+    const isNew = version === null &&
+      !batch.every(({ operation }) => operation.existingHoldOnly) &&
+      !batch.some(({ operation }) => operation.bringsBalance);
     const tx = new AccountTx({
       ref,
       account,
@@ -310,6 +312,8 @@ export interface AccountOp<T> {
   budgets?: readonly Budget[];
   /** Concerns an existing hold: must not create an account or grant trial credits. */
   existingHoldOnly?: true;
+  /** Brings a balance along: a new user gets no trial credits on top of it. */
+  bringsBalance?: boolean;
   /**
    * Decides, and changes the transaction. An error reaches only the operation's own caller, and
    * undoes its changes.

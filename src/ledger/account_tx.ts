@@ -24,7 +24,7 @@ import {
   type NewEntry,
   totalTokens,
 } from "./entry.ts";
-import { entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
+import { actorOfOrigin, entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
 import { SpendLimits } from "./spend_limits.ts";
 import { leftIn, type SpendingBound } from "./bounds.ts";
 import { budgetNames, TxBudgets } from "./tx_budgets.ts";
@@ -289,7 +289,7 @@ export class AccountTx {
     account.seq++;
     const id = entry.id ?? makeId("act");
     const moved = { user: ref.user, delta, shortfall, createdAt: this.now };
-    const whole = createEntry({ ...entry, id }, account, moved);
+    const whole = createEntry({ ...entry, id, actor: actorOfOrigin(origin) }, account, moved);
     if (ref.wallet) whole.projectId = ref.projectId;
     account.last = whole.id;
     this.entries.push(whole);

@@ -1,5 +1,6 @@
 import type { FormatName } from "../base/endpoints.ts";
 import type { EntryKind } from "../base/entry_kinds.ts";
+import type { EntryReason } from "../base/entry_reasons.ts";
 import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
@@ -71,6 +72,10 @@ export interface Entry {
   keyIssuer?: KeyIssuer | "caller";
   metadata: JsonObject | null;
   usage: EntryUsage | null;
+  /** Why the money moved; absent where the kind and the direction say it: see `entryReason`. */
+  reason?: EntryReason;
+  /** Who caused it; absent in entries of 0.9.0: see `actorOf`. */
+  actor?: EntryActor;
   /** Of a refund: the refunded entry. Of a reinstatement: the entry whose refund is reversed. */
   refundedActivityId: string | null;
   /** The budgets that the amount counts toward, by name; absent where there are none. */
@@ -79,6 +84,13 @@ export interface Entry {
   transfer?: { wallet: string; activityId: string };
   /** Only of an entry of the kind `carried`: the archived entries that it stands for. */
   carried?: CarriedEntries;
+}
+
+/** Who caused an entry. Never a secret. */
+export interface EntryActor {
+  type: "key" | "operator" | "stripe" | "user" | "system";
+  /** The API key's id, the operator's name, the user; else the same as `type`. */
+  id: string;
 }
 
 /** The archived entries that one entry stands for. */
@@ -105,14 +117,26 @@ export type NewEntry =
       | "usage"
       | "refundedActivityId"
       | "budgets"
+      | "reason"
     >
   >;
 
 /** Builds an entry from the state of its account after it. */
 export function createEntry(
-  { id, kind, idempotencyKey, keyIssuer, metadata, usage, refundedActivityId, budgets }:
+  {
+    id,
+    kind,
+    idempotencyKey,
+    keyIssuer,
+    metadata,
+    usage,
+    refundedActivityId,
+    budgets,
+    reason,
+    actor,
+  }:
     & NewEntry
-    & { id: string },
+    & { id: string; actor?: EntryActor },
   account: { seq: number; last: string | null; balance: Amount; held: Amount },
   moved: { user: string; delta: Amount; shortfall: Amount; createdAt: number },
 ): Entry {
@@ -133,7 +157,46 @@ export function createEntry(
     usage: usage ?? null,
     refundedActivityId: refundedActivityId ?? null,
     ...(budgets && budgets.length > 0 ? { budgets } : {}),
+    ...(reason ? { reason } : {}),
+    ...(actor ? { actor } : {}),
   };
+}
+
+/** Returns why an entry moved money: what it states, or else what its kind and direction say. */
+export function entryReason(entry: Omit<Entry, "id">): EntryReason {
+  const { reason, kind, delta, refundedActivityId, metadata } = entry;
+  if (reason) return reason;
+  const isCredit = !delta.startsWith("-");
+  // Stripe's type of event, in entries of 0.9.0.
+  const isDispute = String(metadata?.reason).startsWith("charge.dispute");
+  switch (kind) {
+    case "deposit":
+      if (refundedActivityId === null) return "payment";
+      return isDispute ? "dispute_won" : "reversal";
+    case "refund":
+      if (isCredit && delta !== "0") return "refund";
+      return isDispute ? "dispute" : "reversal";
+    case "charge":
+    case "trial":
+    case "transfer":
+      return kind;
+    case "usage":
+    case "expired":
+    case "carried":
+      return "usage";
+  }
+}
+
+/** Returns who caused an entry; null where an entry of 0.9.0 does not tell. */
+export function actorOf(
+  { actor, kind, keyIssuer, metadata }: Omit<Entry, "id">,
+): EntryActor | null {
+  if (actor) return actor;
+  if (keyIssuer === "stripe") return { type: "stripe", id: "stripe" };
+  if (keyIssuer === "console" && typeof metadata?.by === "string") {
+    return { type: "operator", id: metadata.by };
+  }
+  return kind === "trial" || kind === "expired" ? { type: "system", id: "system" } : null;
 }
 
 /** All tokens of a response. */

@@ -1,24 +1,46 @@
 import { storedTotal } from "../base/token_classes.ts";
 import { formatAmount } from "../base/money.ts";
+import type { EventData } from "../events/catalogue.ts";
 import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
 import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
 import { type AccountRef, walletUserOf } from "./account.ts";
-import { absoluteAmount, type Entry } from "./entry.ts";
+import { absoluteAmount, type Entry, type EntryActor, entryReason } from "./entry.ts";
 
 /** The cause of an entry, and for a deposit the source of the money. */
 export interface EntryOrigin {
   trigger: Trigger;
   /** Of a deposit: the payment source. */
   source?: string;
+  /** Who caused the entry, where the trigger tells of somebody else. */
+  actor?: EntryActor;
+  /** Emits no events: of opening balances, of which nobody has to hear. */
+  isSilent?: boolean;
   /** Further events to emit with the entry. */
   extraEvents?: (entry: Entry) => NewEvent[];
 }
 
 /** Returns the events of an entry, to be written with it. */
 export function entryEvents(entry: Entry, about: EntryContext, origin: EntryOrigin): NewEvent[] {
+  if (origin.isSilent) return [];
   return [...eventsOfKind(entry, about, origin), ...origin.extraEvents?.(entry) ?? []];
+}
+
+/** Returns who caused an entry. */
+export function actorOfOrigin({ trigger, actor }: EntryOrigin): EntryActor {
+  if (actor) return actor;
+  const { source, actorType, actorId: id } = trigger;
+  switch (actorType) {
+    case "end-user":
+      return { type: "user", id };
+    case "system":
+      return source === "checkout"
+        ? { type: "stripe", id: "stripe" }
+        : { type: "system", id: "system" };
+    case "paywall-owner":
+      return { type: source === "api" && id.startsWith("key_") ? "key" : "operator", id };
+  }
 }
 
 /** The account and the project of an entry, and the number of the change of the user's balance. */
@@ -42,24 +64,21 @@ function eventsOfKind(
     metadata,
   });
   const who = { walletUserId, externalUserId: user };
-  const moved = { ...who, amount: absoluteAmount(entry), currency, activityId, balanceVersion };
+  const reason = entryReason(entry);
+  const moved = {
+    ...who,
+    ...{ amount: absoluteAmount(entry), currency, activityId, balanceVersion, reason },
+  };
   switch (entry.kind) {
     case "deposit": {
       const data = { ...moved, source: origin.source ?? trigger.source };
       return [newEvent("balance.deposit.created", of("balance"), data)];
     }
     case "charge":
-      return [
-        newEvent("balance.charge.created", of("balance"), moved),
-        newEvent("balance.charge.completed", of("balance"), {
-          walletUserId,
-          activityId,
-          settlementReference: activityId,
-          balanceVersion,
-        }),
-      ];
+      return chargeEvents(of("balance"), moved);
     case "refund": {
-      const data = { ...moved, refundedActivityId: entry.refundedActivityId ?? "" };
+      const direction = entry.delta.startsWith("-") ? "debit" as const : "credit" as const;
+      const data = { ...moved, direction, refundedActivityId: entry.refundedActivityId ?? "" };
       return [newEvent("balance.refund.created", of("balance"), data)];
     }
     case "usage":
@@ -80,6 +99,21 @@ function eventsOfKind(
     case "carried":
       return [];
   }
+}
+
+/** A charge is settled as soon as it is taken. */
+function chargeEvents(
+  about: Parameters<typeof newEvent>[1],
+  charged: EventData<"balance.charge.created">,
+): NewEvent[] {
+  const { walletUserId, activityId, balanceVersion } = charged;
+  return [
+    newEvent("balance.charge.created", about, charged),
+    newEvent("balance.charge.completed", about, {
+      ...{ walletUserId, activityId, balanceVersion },
+      settlementReference: activityId,
+    }),
+  ];
 }
 
 function usageData(entry: Entry, walletUserId: string) {

@@ -127,7 +127,8 @@ export function createForfeit({ deps, queue }: Services): Eraser {
         apply(tx) {
           const { balance } = tx.account;
           if (balance === 0n) return { value: 0 };
-          const entry = { kind: "charge" as const, metadata: { reason: "forfeited" } };
+          const kind = { kind: "charge", reason: "forfeit" } as const;
+          const entry = { ...kind, metadata: { reason: "forfeited" } };
           tx.debit(balance, entry, { trigger: byOperator }, { unlimited: balance });
           return { value: 1 };
         },

@@ -11,7 +11,13 @@ import type { Key, Write } from "../store/kv.ts";
 import { accountLocation, type AccountRef, availableIn } from "./account.ts";
 import type { AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
-import { activityIdOfRequest, type Entry, type EntryUsage, totalTokens } from "./entry.ts";
+import {
+  activityIdOfRequest,
+  type Entry,
+  type EntryActor,
+  type EntryUsage,
+  totalTokens,
+} from "./entry.ts";
 import type { RefusalReason } from "../base/refusal_reasons.ts";
 import { leftIn, refusalBy, withoutOwnHoldsIn } from "./bounds.ts";
 import { decodeEntry } from "./store.ts";
@@ -93,6 +99,8 @@ export interface Settlement {
   usage: EntryUsage;
   idempotencyKey: string | null;
   trigger: Trigger;
+  /** Who made the call. */
+  actor: EntryActor;
   /** The budgets that the hold counts toward. */
   budgets: readonly Budget[];
   /** Whether an earlier attempt to write the charge had an unknown outcome. */
@@ -173,7 +181,7 @@ export function createHolds(
         },
       }),
     settle: (settlement) => {
-      const { ref, id, cost, usage, idempotencyKey, trigger, budgets, isRetry } = settlement;
+      const { ref, id, cost, usage, idempotencyKey, trigger, actor, budgets, isRetry } = settlement;
       const activityId = activityIdOfRequest(id);
       const booked = entryKey(accountLocation(ref).owner, activityId);
       return queue.run<SettleResult>(ref, {
@@ -193,7 +201,7 @@ export function createHolds(
           const entry = tx.debit(
             cost,
             { id: activityId, kind: "usage", usage, idempotencyKey, budgets: counted },
-            { trigger },
+            { trigger, actor },
             { unlimited: hold.amount, budgets },
           );
           settlement.alongside?.(tx, entry);

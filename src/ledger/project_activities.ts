@@ -5,7 +5,7 @@ import { containsUtf8 } from "../base/utf8.ts";
 import type { Project } from "../projects/schema.ts";
 import { ownEntriesPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
-import type { Entry } from "./entry.ts";
+import { actorOf, type Entry, entryReason } from "./entry.ts";
 import { decodeEntry } from "./store.ts";
 
 /** An entry of any of a project's users. */
@@ -79,24 +79,23 @@ export async function listProjectActivities(
   return { activities, nextCursor: last, searchedTo: timeOfId(last) };
 }
 
-const columns = ["id", "createdAt", "kind", "user", "amount", "currency", "balanceAfter", "model"];
+const columns = [
+  ...["id", "createdAt", "kind", "reason", "actorType", "actorId", "user", "amount", "currency"],
+  ...["balanceAfter", "model"],
+];
 
 /** Activities as CSV, with a header; amounts have the sign with which they changed the balance. */
 export function activitiesAsCsv(
   activities: readonly ProjectActivity[],
   currency: string,
 ): string {
-  const lines = activities.map(({ entry: { id, createdAt, kind, user, delta, ...entry } }) =>
-    csvLine([
-      id,
-      new Date(createdAt).toISOString(),
-      kind,
-      user,
-      delta,
-      currency,
-      entry.balanceAfter,
-      entry.usage?.model ?? null,
-    ])
-  );
+  const lines = activities.map(({ entry }) => {
+    const actor = actorOf(entry);
+    return csvLine([
+      ...[entry.id, new Date(entry.createdAt).toISOString(), entry.kind, entryReason(entry)],
+      ...[actor?.type ?? null, actor?.id ?? null, entry.user, entry.delta, currency],
+      ...[entry.balanceAfter, entry.usage?.model ?? null],
+    ]);
+  });
   return csvLine(columns) + lines.join("");
 }

@@ -14,6 +14,7 @@ import { accountLocation, type AccountRef, decodeAccount, requireNotClosed } fro
 import type { AccountOp, AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
 import { entryKinds } from "../base/entry_kinds.ts";
+import type { EntryReason } from "../base/entry_reasons.ts";
 import { absoluteAmount, type Entry, type KeyIssuer } from "./entry.ts";
 import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
 import type { RefusalReason } from "../base/refusal_reasons.ts";
@@ -249,6 +250,7 @@ interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> {
   projectId: string;
   user: string;
   amount: Amount | null;
+  reason?: EntryReason | undefined;
   /** For a refund: the refunded activity. */
   activityId?: string;
 }
@@ -256,7 +258,7 @@ interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> {
 /** The details of a request that its entry keeps. */
 type EntryDetails =
   & Pick<Entry, "idempotencyKey" | "metadata">
-  & Partial<Pick<Entry, "keyIssuer">>;
+  & Partial<Pick<Entry, "keyIssuer" | "reason">>;
 
 /** An operation as it is recorded. */
 interface MoneyOp {
@@ -272,7 +274,7 @@ function idempotent(
   request: MoneyRequest | RefundRequest,
   op: MoneyOp,
 ): AccountOp<MoneyResult | IdempotencyRecord> {
-  const { ref, key, metadata, issuer } = request;
+  const { ref, key, metadata, issuer, reason } = request;
   const budgets = "budgets" in request ? request.budgets ?? [] : [];
   const operation = keyOperation(name, issuer);
   const record = key === null ? null : idempotencyKey(ref.projectId, operation, key);
@@ -280,6 +282,7 @@ function idempotent(
   return {
     reads: op.reads,
     uniqueKey: record,
+    bringsBalance: reason === "opening",
     budgets,
     // The entry and two events each carry the metadata.
     estimatedBytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
@@ -290,7 +293,11 @@ function idempotent(
         requireSameFingerprint(known, fingerprint);
         return { value: known };
       }
-      const details = { idempotencyKey: key, metadata, ...(issuer && { keyIssuer: issuer }) };
+      const details = {
+        ...{ idempotencyKey: key, metadata },
+        ...(issuer && { keyIssuer: issuer }),
+        ...(reason && { reason }),
+      };
       const result = op.apply(tx, details);
       if (record && result.value.kind === "recorded") {
         const activityId = result.value.entry.id;
@@ -308,10 +315,11 @@ function requireSameFingerprint(known: IdempotencyRecord, fingerprint: string): 
 
 /** Returns the fields of a request that must be equal when it is repeated. */
 function requestFields(
-  { amount, activityId }: Pick<RepeatedRequest, "amount" | "activityId">,
+  { amount, activityId, reason }: Pick<RepeatedRequest, "amount" | "activityId" | "reason">,
 ): MoneyOp["fields"] {
   const of = activityId === undefined ? {} : { activityId };
-  return { ...of, amount: amount === null ? null : formatAmount(amount) };
+  const why = reason === undefined ? {} : { reason };
+  return { ...of, ...why, amount: amount === null ? null : formatAmount(amount) };
 }
 
 function fingerprintOf(request: Record<string, unknown>): string {
@@ -353,6 +361,8 @@ interface MoneyRequest {
   /** Set where this service chose the key: it is stored where no caller's key can be. */
   issuer?: KeyIssuer;
   origin: EntryOrigin;
+  /** Why the money moves, where the kind of the entry does not say it. */
+  reason?: EntryReason | undefined;
   /** Rows to write with the entry. */
   alongside?: (tx: AccountTx, entry: Entry) => void;
   /** Of a charge: limits that several users share, toward which it counts. */

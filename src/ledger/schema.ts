@@ -4,6 +4,7 @@ import { userField } from "../base/fields.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
 import { metadataBytesMax, metadataKeysMax, userIdUnitsMax } from "../base/limits.ts";
+import { chargeReasons, depositReasons } from "../base/entry_reasons.ts";
 import { parseAmount } from "../base/money.ts";
 import { fingerprints, markSchema } from "./verify/marks.ts";
 
@@ -54,14 +55,34 @@ type TokenFieldSchemas = {
 
 const decimal = z.string().regex(/^-?\d{1,40}(\.\d{1,9})?$/);
 
-/** The body of a deposit and of a charge. `user` is validated by `endUser`. */
-export const moneyBodySchema = z.strictObject({
+const moneyFields = {
   user: userField,
   amount: amountSchema,
   metadata: metadataSchema.nullish(),
-}).meta({ id: "MoneyRequest" });
-/** The body of a deposit and of a charge. */
-export type MoneyBody = z.output<typeof moneyBodySchema>;
+};
+
+/** The body of a deposit. `user` is validated by `endUser`. */
+export const depositBodySchema = z.strictObject({
+  ...moneyFields,
+  reason: z.enum(depositReasons).optional().meta({
+    description: "Why the money moves; `payment` where it is omitted. With `opening`, a new user " +
+      "gets no trial credit on top, and no event is sent.",
+  }),
+  sendEvents: z.boolean().optional().meta({
+    description: "Whether events are sent; by default for every reason except `opening`.",
+  }),
+}).meta({ id: "DepositRequest" });
+
+/** The body of a charge. `user` is validated by `endUser`. */
+export const chargeBodySchema = z.strictObject({
+  ...moneyFields,
+  reason: z.enum(chargeReasons).optional().meta({
+    description: "Why the money moves; `charge` where it is omitted.",
+  }),
+}).meta({ id: "ChargeRequest" });
+
+/** The body of a deposit or of a charge. */
+export type MoneyBody = z.output<typeof depositBodySchema> | z.output<typeof chargeBodySchema>;
 
 /** The body of a refund. Without an amount, the remaining amount of the entry is refunded. */
 export const refundBodySchema = z.strictObject({

@@ -1,3 +1,4 @@
+import type { EntryReason } from "../base/entry_reasons.ts";
 import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, zero } from "../base/money.ts";
@@ -180,9 +181,10 @@ interface ReversalContext {
 
 /** Returns the entry of a payment's change, written together with the payment's new totals. */
 function reversalRequest(
-  { row, payment, original, since, change: { eventId, reason } }: ReversalContext,
+  { row, payment, original, since, change }: ReversalContext,
 ) {
   const { ref } = payment;
+  const { eventId, reason } = change;
   return (amount: Amount, recovered: Amount = zero): Reinstatement => ({
     ref,
     // The payment of a user who is being erased is renamed before its entry.
@@ -196,12 +198,19 @@ function reversalRequest(
     },
     amount,
     recovered,
+    reason: bookedReason(change),
     metadata: { source: "stripe", eventId, reason },
     key: `stripe:${eventId}`,
     issuer: "stripe",
     origin: { trigger: stripeTrigger, source: "stripe" },
     paidExternally: true,
   });
+}
+
+/** Why a payment's change is booked: what a dispute moves is told apart. */
+function bookedReason(change: PaymentChange): EntryReason {
+  if (change.kind === "reinstatement") return "dispute_won";
+  return change.kind === "reversal" && change.disputeId !== undefined ? "dispute" : "reversal";
 }
 
 /**

@@ -234,6 +234,43 @@ Deno.test("import command: reports every invalid line, and deposits nothing whil
   assert.deepEqual(entries.find(({ user }) => user === "cyd")?.metadata, { plan: "pro" });
 });
 
+Deno.test("import command: a corrected file deposits only what its batch has not", async () => {
+  await using office = await openOffice();
+  const { farebox, shop, run, write, balances } = office;
+  assert.equal(
+    (await run(["projects", "update", shop.projectId, "--settings", `{"trialCredits":"1"}`])).code,
+    0,
+  );
+  const into = (...more: string[]) => run(["import", shop.projectId, "users.csv", ...more]);
+  await write("users.csv", "user,amount\nada,5\n bob,2\ncyd,3\n");
+  const bad = await into("--yes");
+  assert.match(bad.complaint, /^line 3: the user begins or ends with a blank$/m);
+  assert.equal((await into("--yes", "--skip-bad")).code, 0);
+  assert.deepEqual(await balances(), { ada: "5", cyd: "3" }, "no trial credit on top");
+
+  await write("users.csv", "user,amount\nada,5\nbob,2\ncyd,4\n");
+  const changed = await into("--yes");
+  assert.equal(changed.code, 1);
+  assert.match(changed.complaint, /^line 4: 3 was deposited for cyd by this batch, not 4$/m);
+  const planned = await into("--dry-run", "--skip-bad", "--json");
+  assert.deepEqual(JSON.parse(planned.printed), {
+    ...{ wouldBook: 1, sum: "2", before: 1, empty: 0, skipped: 1 },
+  });
+  const asked = await into("--skip-bad");
+  assert.match(
+    asked.complaint,
+    /^Deposit 2 usd to 1 users of pw_\w+\? 5 usd to 1 users were deposited before\.$/m,
+  );
+  assert.equal((await into("--yes", "--skip-bad")).code, 0);
+  assert.deepEqual(await balances(), { ada: "5", bob: "2", cyd: "3" });
+
+  // Another batch is another import.
+  assert.equal((await into("--yes", "--batch", "second")).code, 0);
+  assert.deepEqual(await balances(), { ada: "10", bob: "4", cyd: "7" });
+  const { entries } = await readShop(farebox, shop);
+  assert.ok(entries.every(({ reason, kind }) => kind === "deposit" && reason === "opening"));
+});
+
 Deno.test("import command: reads JSON lines exactly, to the last digit", async () => {
   await using office = await openOffice();
   const { farebox, shop, run, write, balances } = office;

@@ -154,7 +154,7 @@ Deno.test("openapi: it is compressed once, for clients that can read it", async 
 Deno.test("openapi: what the document allows is not refused for its form, and vice versa", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
-  const schema = validatorAt("components", "schemas", "MoneyRequest");
+  const schema = validatorAt("components", "schemas", "ChargeRequest");
   for (const amount of ["0", "000", "0.0", "1", "0.50", "1.", "1234567890123", "0.000000001"]) {
     const body = { user: "ada", amount };
     const { status } = await world.json("/v1/user/charge", { body });
@@ -192,7 +192,7 @@ Deno.test("openapi: users and subscriptions are documented with the bounds that 
     ["SubscriptionRequest", path, subscription({ customHeaders: { "X-Mine": "é" } })],
     ...[null, "ada", "ada 😀", "a\nda", "ada\u0085", "a".repeat(129)].map((
       user,
-    ): typeof cases[0] => ["MoneyRequest", "/v1/user/charge", charge(user)]),
+    ): typeof cases[0] => ["ChargeRequest", "/v1/user/charge", charge(user)]),
   ];
   for (const [name, path, body] of cases) {
     const headers = { "x-service-user": "ada" };

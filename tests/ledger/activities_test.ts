@@ -31,11 +31,13 @@ Deno.test("activities: newest first, each with every field of the interface", as
   assert.equal(usage.usage.uncachedInputTokens, 10);
   assert.equal(usage.usage.outputTokens, 5);
   assert.deepEqual([charge.kind, charge.amount, charge.delta], ["charge", "0.5", "-0.5"]);
-  const { refundedActivityId, ...rest } = first;
+  const { refundedActivityId, actor, ...rest } = first;
+  assert.equal(actor.type, "key");
   assert.equal(refundedActivityId, null);
   assert.deepEqual(rest, {
     id: deposit.body.activityId,
     kind: "deposit",
+    reason: "payment",
     user: "ada",
     amount: "2",
     delta: "2",
@@ -163,9 +165,12 @@ Deno.test("activities: CSV has one line each below a header, quoted where needed
   assert.deepEqual(rest, [""]);
   assert.match(
     header ?? "",
-    /^id,createdAt,kind,user,amount,delta,currency,balanceAfter,shortfall/,
+    /^id,createdAt,kind,reason,actorType,actorId,user,amount,delta,currency,balanceAfter,shortfall/,
   );
-  assert.match(charge ?? "", /^act_\w+,2026-01-01T00:00:00\.000Z,charge,ada,0\.5,-0\.5,usd,1\.5,0/);
+  assert.match(
+    charge ?? "",
+    /^act_\w+,2026-01-01T00:00:00\.000Z,charge,charge,key,key_\w+,ada,0\.5,-0\.5,usd,1\.5,0/,
+  );
   const second = await world.call(`/v1/user/activities?user=ada&cursor=${cursor}`, {
     headers: { accept: "text/csv, application/json;q=0.5" },
   });

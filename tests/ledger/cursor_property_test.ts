@@ -240,7 +240,9 @@ Deno.test("cursor: a page as CSV has the content of its JSON, and no cell runs i
       assert.equal(more.length, 0);
       assert.equal(cells.length, names.length);
       for (const [at, cell] of cells.entries()) {
-        const told = activity[names[at] ?? ""] ?? "";
+        const { actor } = activity;
+        const fields = { ...activity, actorType: actor.type, actorId: actor.id };
+        const told = fields[names[at] ?? ""] ?? "";
         const text = typeof told === "object" ? JSON.stringify(told) : String(told);
         // A negative number is a number in a spreadsheet too.
         const runs = /^[=+@\t\r-]/.test(text) && !/^-[\d.]+$/.test(text);

@@ -39,6 +39,7 @@ Deno.test("delivery: a deposit reaches its subscriber, with the contract's body 
       currency: "usd",
       activityId: deposit.activityId,
       source: "api",
+      reason: "payment",
     },
     metadata: { order: "o-1" },
   });

@@ -107,6 +107,7 @@ function prepareCharge(
     ...billed,
     idempotencyKey: idempotency?.idempotencyKey ?? null,
     trigger: userTrigger(call.user),
+    actor: { type: "key", id: call.caller.key.id },
     budgets: budgetsOfKey(services.deps.kv, call.ref.projectId, call.caller.key),
     alongside(tx, entry) {
       safely(() => tx.emit(...callEndedEvents(call, told)));

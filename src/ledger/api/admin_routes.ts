@@ -45,7 +45,7 @@ export function ledgerAdminRoutes(services: AdminDeps) {
     adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
       const user = userOf(incoming);
-      const body = await readMoneyBody(incoming);
+      const body = await readMoneyBody(incoming, verb);
       requireSame(user, body.user);
       return await respondMoney(services, verb, {
         project,

@@ -9,7 +9,7 @@ import {
   responseDocs,
 } from "../../base/endpoint_doc.ts";
 import { userErrors, userHeader, userQuery } from "../../projects/end_user.ts";
-import { moneyBodySchema, refundBodySchema } from "../schema.ts";
+import { chargeBodySchema, depositBodySchema, refundBodySchema } from "../schema.ts";
 import {
   activitiesSchema,
   balanceSchema,
@@ -36,6 +36,8 @@ const usage = {
 const activity = {
   id: activityId,
   kind: "usage",
+  reason: "usage",
+  actor: { type: "key", id: "key_01K9Z0C8Q4R7T2V5X8Z1B3D5F7" },
   user: "ada",
   amount: "0.0003588",
   delta: "-0.0003588",
@@ -84,7 +86,7 @@ export const depositDoc: EndpointDoc = {
     "never credits the user twice.",
   headers,
   body: {
-    schema: moneyBodySchema,
+    schema: depositBodySchema,
     examples: { paid: { user: "ada", amount: "12.50", metadata: { orderId: "order-1042" } } },
   },
   answers: {
@@ -109,7 +111,7 @@ export const chargeDoc: EndpointDoc = {
     "`success` is false, nothing has changed, and `message` contains the link to show.",
   headers,
   body: {
-    schema: moneyBodySchema,
+    schema: chargeBodySchema,
     examples: { report: { user: "ada", amount: "0.75", metadata: { report: "q3" } } },
   },
   answers: {
@@ -237,9 +239,10 @@ export const listActivitiesDoc: EndpointDoc = {
         "text/csv": {
           schema: z.string(),
           examples: {
-            page: "id,createdAt,kind,user,amount,delta,currency,balanceAfter,shortfall," +
-              `idempotencyKey,model,metadata\r\n${activityId},2026-01-31T09:30:00.000Z,deposit,` +
-              "ada,12.5,12.5,usd,12.5,0,order-1042,,\r\n",
+            page: "id,createdAt,kind,reason,actorType,actorId,user,amount,delta,currency," +
+              "balanceAfter,shortfall,idempotencyKey,model,metadata\r\n" +
+              `${activityId},2026-01-31T09:30:00.000Z,deposit,payment,key,` +
+              "key_01K9Z0C8Q4R7T2V5X8Z1B3D5F7,ada,12.5,12.5,usd,12.5,0,order-1042,,\r\n",
           },
         },
       },

@@ -3,6 +3,7 @@ import {
   type RefusalReason,
   refusalReasons,
 } from "../../base/refusal_reasons.ts";
+import { chargeReasons, depositReasons } from "../../base/entry_reasons.ts";
 import { badRequest, notFound } from "../../base/errors.ts";
 import type { Incoming } from "../../base/handler.ts";
 import { bodyBytesMax } from "../../base/limits.ts";
@@ -21,7 +22,13 @@ import { findAccount, findLastAccount } from "../authorization.ts";
 import { absoluteAmount, type Entry } from "../entry.ts";
 import { type MoneyRecorder, type Recorded, requireNotReinstatement } from "../record.ts";
 import type { Offer } from "../offer.ts";
-import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "../schema.ts";
+import {
+  chargeBodySchema,
+  depositBodySchema,
+  type MoneyBody,
+  type RefundBody,
+  refundBodySchema,
+} from "../schema.ts";
 import {
   type ActivityList,
   type BalanceView,
@@ -54,9 +61,14 @@ interface MoneyCall {
   budgetKey?: BudgetedKey;
 }
 
+const moneyBodies = { deposit: depositBodySchema, charge: chargeBodySchema };
+
 /** Reads the body of a deposit or a charge. Throws 400, 408, 413, 415. */
-export async function readMoneyBody({ request, inTime }: Incoming): Promise<MoneyBody> {
-  return parseWith(moneyBodySchema, (await inTime(readJsonBody(request, bodyBytesMax))).value);
+export async function readMoneyBody(
+  { request, inTime }: Incoming,
+  verb: "deposit" | "charge",
+): Promise<MoneyBody> {
+  return parseWith(moneyBodies[verb], (await inTime(readJsonBody(request, bodyBytesMax))).value);
 }
 
 /** Reads the body of a refund. Throws 400, 408, 413, 415. */
@@ -80,6 +92,8 @@ export async function respondMoney(
     amount: body.amount,
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(request),
+    // What is the default is the same request with and without it.
+    reason: body.reason === defaultReasons[verb] ? undefined : body.reason,
   };
   const message = verb === "charge" ? { message: "The charge was taken." } : {};
   const refuse = (kind: RefusalReason, balance: BalanceView) =>
@@ -108,13 +122,21 @@ export async function respondMoney(
     ref,
     ...wish,
     byOperator: by !== undefined,
-    origin: { trigger },
+    origin: { trigger, isSilent: !sendsEvents(body) },
     budgets,
     ...(note ? { alongside: note } : {}),
   });
   return "balance" in result
     ? await refuse(result.kind, result.balance)
     : recordedResponse(project, result, requestId, message);
+}
+
+const defaultReasons = { deposit: depositReasons[0], charge: chargeReasons[0] };
+
+/** Opening balances are no news, unless the caller asks for their events. */
+function sendsEvents(body: MoneyBody): boolean {
+  const asked = "sendEvents" in body ? body.sendEvents : undefined;
+  return asked ?? body.reason !== "opening";
 }
 
 interface RefusedCall extends MoneyCall {

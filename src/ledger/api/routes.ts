@@ -34,7 +34,7 @@ export function ledgerRoutes(services: LedgerRouteDeps) {
 function depositOrCharge(services: LedgerRouteDeps, verb: "deposit" | "charge"): Handler {
   return async (incoming) => {
     const caller = await services.auth.caller(incoming.request, "money");
-    const body = await readMoneyBody(incoming);
+    const body = await readMoneyBody(incoming, verb);
     const user = endUser(caller, incoming.request, { body: body.user });
     const { project } = caller.snapshot;
     return await respondMoney(services, verb, {

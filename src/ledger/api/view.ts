@@ -14,7 +14,15 @@ import {
 } from "../../base/money.ts";
 import { type Account, availableIn } from "../account.ts";
 import type { HasEnded } from "../hold_end.ts";
-import { absoluteAmount, type CarriedEntries, type Entry, type EntryUsage } from "../entry.ts";
+import {
+  absoluteAmount,
+  actorOf,
+  type CarriedEntries,
+  type Entry,
+  entryReason,
+  type EntryUsage,
+} from "../entry.ts";
+import { entryReasonNames, entryReasons } from "../../base/entry_reasons.ts";
 import { tokenFieldSchemas } from "../schema.ts";
 
 /** A balance as every response about money shows it. */
@@ -132,10 +140,23 @@ const usageSchema = z.object({
   }),
 }).meta({ id: "Usage" });
 
+const actorSchema = z.object({
+  type: z.enum(["key", "operator", "stripe", "user", "system"]),
+  id: z.string().meta({ description: "The API key's id, the operator's name, or the user." }),
+}).meta({ id: "Actor" });
+
 /** One entry of the ledger, as lists of activities show it. */
 const activitySchema = z.object({
   id: activityId,
   kind: z.enum(activityKindNames),
+  reason: z.enum(entryReasonNames).meta({
+    description: "Why the money moved: " +
+      Object.entries(entryReasons).map(([name, { description }]) => `\`${name}\`: ${description}`)
+        .join(" "),
+  }),
+  actor: actorSchema.nullable().meta({
+    description: "Who caused it; null in entries of version 0.9 that do not tell.",
+  }),
   user: userId,
   amount: decimal.meta({ description: "The amount that moved, never negative." }),
   delta: decimal.meta({
@@ -223,6 +244,8 @@ export function toActivity(entry: Entry, currency: string): Activity {
   return {
     id: entry.id,
     kind,
+    reason: entryReason(entry),
+    actor: actorOf(entry),
     user: entry.user,
     amount: absoluteAmount(entry),
     delta: entry.delta,
