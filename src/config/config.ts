@@ -5,6 +5,7 @@ import { chatBodyBytesMax } from "../base/limits.ts";
 import { kvPathFault } from "./kv_path.ts";
 import { defaultBodiesBytes } from "./memory_limit.ts";
 import { isPostgres, parsePostgres, withoutPassword } from "./postgres_address.ts";
+import { withoutEndpoint } from "../base/upstream_url.ts";
 import { Secret } from "../base/secret.ts";
 import { isMask } from "../base/secret_mask.ts";
 import { readSharedUpstreams, type SharedUpstreams } from "./shared_upstreams.ts";
@@ -64,7 +65,7 @@ const schema = z.strictObject({
   KV_PATH: kvPath.optional(),
   ADMIN_KEY: ownSecret.min(32, { error: "must have at least 32 characters" }).optional(),
   METRICS_TOKEN: ownSecret.min(16, { error: "must have at least 16 characters" }).optional(),
-  UPSTREAM_URL: url.optional(),
+  UPSTREAM_URL: url.refine(...withoutEndpoint).optional(),
   // A server of one's own takes any word as a key, also "changeme".
   UPSTREAM_API_KEY: visible.refine((text) => !isMask(text), { error: notFilledIn })
     .optional(),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { modelName } from "../base/fields.ts";
+import { withoutEndpoint } from "../base/upstream_url.ts";
 import type { Sealed } from "../store/secrets.ts";
 import { providerNamed, upstreamFormats } from "./providers.ts";
 import { noMask, secretSetting } from "./stored_secret.ts";
@@ -23,7 +24,8 @@ const headerValue = z.string().min(1).max(1024).regex(/^[\x20-\x7e]+$/, {
 });
 
 const upstreamFields = {
-  url: httpUrl.refine((text) => !/[?#]/.test(text), { error: "must have no query or fragment" }),
+  url: httpUrl.refine((text) => !/[?#]/.test(text), { error: "must have no query or fragment" })
+    .refine(...withoutEndpoint),
   apiKey: secretSetting(noMask(
     z.string().min(1).max(1024).regex(/^[\x21-\x7e]+$/, {
       error: "must be visible ASCII characters",

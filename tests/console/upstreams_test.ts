@@ -70,6 +70,11 @@ for (
   const [path, form, told] of [
     ["upstreams/one", { ...upstream, url: "ftp://x" }, /must be an http or https URL/],
     ["upstreams/one", { ...upstream, url: "" }, /is required/],
+    [
+      "upstreams/one",
+      { ...upstream, url: "https://main.test/v1/messages" },
+      /write 'https:\/\/main\.test\/v1'/,
+    ],
     ["upstreams/one", { ...upstream, headers: "nonsense" }, /‘nonsense’ is not a header/],
     ["upstreams/one", { ...upstream, connectMs: "soon" }, /must be a whole number, not 'soon'/],
     ["upstreams/route", { model: "m", targets: "main a b c" }, /‘main a b c’ is not a target/],

@@ -32,6 +32,8 @@ const refused: [name: string, values: string[], beside?: Record<string, string>]
     "https://a:b@api.test",
     "https://a:1/b@api.test",
     "https://api.test/v1?key=1",
+    "https://api.test/v1/chat/completions",
+    "https://api.test/models/",
   ]],
   ["UPSTREAM_API_KEY", ["a b", "é", "a\nb"], { UPSTREAM_URL: "https://api.test/v1" }],
   ["UPSTREAM_API_KEY", [secret]],

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { endpoints } from "../../src/base/endpoints.ts";
 import { providers } from "../../src/projects/providers.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
@@ -50,6 +51,18 @@ const bad: [string, Body][] = [
   ],
   ["a header with a line break", { upstreams: { main: { ...one, headers: { a: "b\r\nc: d" } } } }],
 ];
+for (const key of ["upstream", "upstreams"]) {
+  for (const { path } of Object.values(endpoints)) {
+    Deno.test(`upstreams: a URL in '${key}' with ${path} at its end is 400 that says what to write`, async () => {
+      using world = await createWorld({ env: secretsKey });
+      const wrong = { url: `https://one.test/v1${path}` };
+      const refused = await change(world, { [key]: key === "upstream" ? wrong : { main: wrong } });
+      assert.equal(refused.status, 400);
+      assert.match(refused.body.error.message, /write 'https:\/\/one\.test\/v1'/);
+    });
+  }
+}
+
 for (const [what, body] of bad) {
   Deno.test(`upstreams: ${what} is 400, and changes nothing`, async () => {
     using world = await createWorld({ env: secretsKey });

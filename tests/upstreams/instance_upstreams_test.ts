@@ -104,6 +104,10 @@ const faults: readonly (readonly [string, RegExp])[] = [
   ['{"upstreams":{"Main":{"url":"https://a.example"}}}', /^UPSTREAMS: 'upstreams\.Main'/],
   ['{"routes":{"x":{"targets":[{"upstream":"main"}]}}}', /'routes\.x' names no upstream/],
   ['{"upstream":{}}', /^UPSTREAMS: /],
+  [
+    '{"upstreams":{"main":{"url":"https://a.test/v1/embeddings"}}}',
+    /^UPSTREAMS: 'upstreams\.main\.url' .*write 'https:\/\/a\.test\/v1'/,
+  ],
   ["[]", /^UPSTREAMS: /],
   ["null", /^UPSTREAMS: /],
   ['{"upstreams":[]}', /^UPSTREAMS: 'upstreams' /],
