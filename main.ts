@@ -26,6 +26,7 @@ import { devApiKey } from "./src/base/dev_keys.ts";
 import { devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps, isLogForPeople } from "./src/platform/deps.ts";
 import { openStore } from "./src/platform/stores.ts";
+import { claimDataFormat } from "./src/store/data_format.ts";
 import { copyKey } from "./src/store/keys.ts";
 import { devProject, devRequest } from "./src/projects/dev_project.ts";
 
@@ -79,6 +80,7 @@ async function main(): Promise<void> {
   const deps = await orExit(() => createRealDeps(config, store));
   const app = await orExit(() => createApp(deps));
   await orExit(() => requireWhole(deps));
+  await orExit(() => claimDataFormat(deps.kv));
   await requireSecrets(app, deps);
   // Where that fails, the sweep does it.
   await app.sealingMark.note().catch((error) =>
@@ -94,6 +96,8 @@ async function main(): Promise<void> {
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
   await app.beat();
+  // Before anyone can know that it runs.
+  const stopAsked = firstStopSignal();
   const server = await orExit(() => open(app, deps));
   app.findUnpayable().then((projects) => reportUnpayable(deps, projects, { forPeople, say }))
     .catch((error) => deps.log("warn", "checkouts_not_looked_at", errorFields(error)));
@@ -102,18 +106,27 @@ async function main(): Promise<void> {
   const watch = createMemoryWatch(memoryOfProcess());
   const stopWatching = repeat(deps, { everyMs: watchMemoryEveryMs, work: async () => watch() });
   const stopPolling = repeat(deps, { everyMs: pollEveryMs, work: () => app.dispatcher.poll() });
-  let stopping = false;
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    Deno.addSignalListener(signal, () => {
-      // At a second signal, exit at once: holds then expire by themselves.
-      if (stopping) Deno.exit(130);
-      stopping = true;
-      stopSweeping();
-      stopPolling();
-      stopWatching();
-      stop(server, app, deps).then(() => Deno.exit(0));
-    });
-  }
+  stopAsked.then(async () => {
+    stopSweeping();
+    stopPolling();
+    stopWatching();
+    await stop(server, app, deps);
+    Deno.exit(0);
+  });
+}
+
+/** Resolves at the first signal to stop. At a second one, exits at once: holds then expire. */
+function firstStopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let isStopping = false;
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      Deno.addSignalListener(signal, () => {
+        if (isStopping) Deno.exit(130);
+        isStopping = true;
+        resolve();
+      });
+    }
+  });
 }
 
 /** Runs a step that only fails because of a wrong setting, which its error names. */

@@ -81,7 +81,10 @@ async function schemaOf(client: PoolClient): Promise<number> {
 
 function requireKnown(found: number): void {
   if (found <= schemaNumber) return;
-  throw new Error(`its schema ${found} was made by a newer version, which knows more than this`);
+  throw new Error(
+    `its schema ${found} was made by a newer version. Start that one, or restore the backup from ` +
+      "before the upgrade",
+  );
 }
 
 async function findRisk(client: PoolClient): Promise<string | null> {

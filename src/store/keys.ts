@@ -350,5 +350,8 @@ export const expiryIndexedKey: Key = ["expiry_indexed"];
  */
 export const sealedWithKey: Key = ["sealed_with"];
 
+/** The format of the rows, which an older version refuses. Written at the start. Kept forever. */
+export const dataFormatKey: Key = ["data_format"];
+
 /** The progress of a copy from another store. Removed when the copy is complete. */
 export const copyKey: Key = ["copy"];

@@ -95,7 +95,16 @@ Deno.test("copy: each row belongs to one project, or to the instance", async () 
     if (of.length === 0) kinds.add(String(row.key[0]));
   }
   const ofInstance = [
-    ...["audit", "commit", "expiry_indexed", "lease", "process", "reasoning", "sealed_with"],
+    ...[
+      "audit",
+      "commit",
+      "expiry_indexed",
+      "lease",
+      "process",
+      "reasoning",
+      "sealed_with",
+      "data_format",
+    ],
   ];
   assert.deepEqual([...kinds].filter((kind) => !ofInstance.includes(kind)), []);
   const owned = new Set(
