@@ -124,6 +124,12 @@ const callErrors: readonly ErrorDoc[] = [
     headers: refusalHeaders,
   },
   {
+    status: 529,
+    code: "upstream_error",
+    when: "The upstream says that it is overloaded: with this status, or by that name.",
+    headers: refusalHeaders,
+  },
+  {
     status: 502,
     code: "response_too_large",
     when:

@@ -105,6 +105,13 @@ interface KeptThings {
   withKept(request: ModelRequest, kept: KeptItems): ModelRequest;
 }
 
+/**
+ * What an event brings: `none` for one that only begins or keeps alive a response, `output` for
+ * something that its caller would miss, also the reason why the model ended, and `end` for the last
+ * event of a stream.
+ */
+export type StreamProgress = "none" | "output" | "end";
+
 /** What every wire format has: its requests, its errors, and what is read of any body. */
 export interface RequestFormat extends ModelEndpoint {
   readonly name: FormatName;
@@ -174,6 +181,8 @@ export interface TextFormat extends RequestFormat {
     options: { request: ModelRequest; head: ResponseHead; apiKey: Secret | null },
   ): EventAssembler;
   createStream(options: StreamOptions): StreamTransform;
+  /** How far an event brings a stream that has had no output; an error brings it nowhere. */
+  progressOf(event: EventSourceMessage): StreamProgress;
   /** `usage` for the caller: what was used, what the upstream `reported`, and the cost. */
   writeUsage(
     usage: TokenUsage,

@@ -48,8 +48,6 @@ export interface KeptIds {
 export interface CompleteResponse {
   /** Absent where the upstream keeps nothing of it. */
   kept?: KeptIds | null;
-  /** The response says that it failed: its caller gets this, and pays for output it reports. */
-  error?: ApiError | null;
   served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;

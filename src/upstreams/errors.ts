@@ -1,6 +1,6 @@
 import type { Secret } from "../base/secret.ts";
 import { ApiError, type ErrorDetail } from "../base/errors.ts";
-import { isObject, parseJson } from "../base/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
 import type { Config } from "../config/config.ts";
 import type { Deps } from "../deps.ts";
 import { maskOperator } from "./mask.ts";
@@ -45,6 +45,8 @@ const ownersStatuses = [401, 402, 403];
 const ownersWords =
   /insufficient_quota|credit_balance|billing|invalid_api_key|api_key_invalid|authentication/i;
 const messageCharsMax = 2_000;
+/** Anthropic's status for a server that is overloaded, which its clients know: 529. */
+const overloadedStatus = 529;
 /** The `Retry-After` for a 429 that has none, in seconds. */
 const defaultRetryAfter = "1";
 
@@ -58,7 +60,7 @@ export function readUpstreamError(status: number, text: string): UpstreamErrorBo
   const sent = parsed(text);
   // Google's OpenAI-compatible endpoint wraps it in a list.
   const body = Array.isArray(sent) ? sent[0] : sent;
-  const error = isObject(body) ? body.error ?? body : null;
+  const error = isObject(body) ? errorIn(body) ?? body : null;
   const detail = isObject(error) ? error : {};
   const message = typeof error === "string"
     ? error
@@ -74,6 +76,21 @@ export function readUpstreamError(status: number, text: string): UpstreamErrorBo
     reason: reasonIn(detail.details),
     behind: faultBehind(status, detail.metadata),
   };
+}
+
+/** The error in a body or a chunk: its own, else its choice's, as OpenRouter has it; or null. */
+export function errorIn({ error, choices }: JsonObject): Json | null {
+  if (error) return error;
+  const [choice] = Array.isArray(choices) ? choices : [];
+  return isObject(choice) && choice.error ? choice.error : null;
+}
+
+/** Whether every choice of a body or a chunk is an error. A model has written nothing of it. */
+export function areErrors(choices: readonly Json[]): boolean {
+  return choices.length > 0 &&
+    choices.every((choice) =>
+      isObject(choice) && (Boolean(choice.error) || choice.finish_reason === "error")
+    );
 }
 
 function reasonIn(details: unknown): string | null {
@@ -116,9 +133,9 @@ export function isOwnerError({ status, type, code, reason }: UpstreamErrorBody):
 }
 
 /**
- * An upstream's error as our caller sees it. Errors about the request are passed on. Errors about
- * the operator's account or key (401, 402, 403, quota) become 502, with their text in the cause. A
- * 429 always has `Retry-After`.
+ * An upstream's error as our caller sees it. Errors about the request are passed on, and so is the
+ * status 529. Errors about the operator's account or key become 502, with their text in the cause.
+ * A 429 always has `Retry-After`.
  */
 export function toCallerError(error: UpstreamErrorBody, retryAfter: string | null): UpstreamError {
   const { status } = error;
@@ -128,9 +145,10 @@ export function toCallerError(error: UpstreamErrorBody, retryAfter: string | nul
   const retry = wait === null ? {} : { headers: { "retry-after": wait } };
   const isOwners = isOwnerError(error);
   if (isOwners || !callersFault.has(status)) {
-    const overloaded = status === 503 || status === 529;
-    return new UpstreamError(isOwners ? "account" : "failed", 502, {
-      message: overloaded && !isOwners
+    const isOverloaded = status === 503 || status === overloadedStatus;
+    const shown = status === overloadedStatus && !isOwners ? status : 502;
+    return new UpstreamError(isOwners ? "account" : "failed", shown, {
+      message: isOverloaded && !isOwners
         ? "The upstream is overloaded. Try again shortly."
         : "The upstream returned an error.",
       code: isOwners ? "upstream_unavailable" : "upstream_error",
@@ -166,7 +184,8 @@ export function maskError(
 /** Codes and types of errors in a body with status 200, with the status that each stands for. */
 const statusOfCode: readonly (readonly [RegExp, number])[] = [
   [/rate_?limit|too_many_requests|resource_exhausted/, 429],
-  [/overloaded|unavailable|capacity/, 503],
+  [/overloaded/, overloadedStatus],
+  [/unavailable|capacity/, 503],
   [/insufficient_quota|billing|payment/, 402],
   [/authentication|invalid_api_key|unauthorized/, 401],
   [/permission|forbidden/, 403],

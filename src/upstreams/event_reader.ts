@@ -274,13 +274,14 @@ function lineEnd(text: string): number {
 }
 
 /** Returns a reader that begins with what another one has already read. */
-export function startingWith(first: EventRead, reader: EventReader): EventReader {
-  let hasFirst = true;
+export function startingWith(first: readonly EventRead[], reader: EventReader): EventReader {
+  let at = 0;
   return {
     next() {
-      if (!hasFirst) return reader.next();
-      hasFirst = false;
-      return Promise.resolve(first);
+      const read = first[at];
+      if (read === undefined) return reader.next();
+      at++;
+      return Promise.resolve(read);
     },
     cancel: () => reader.cancel(),
     finish: () => reader.finish(),

@@ -311,7 +311,7 @@ for (const declared of [true, false]) {
 const firstErrors: [Record<string, unknown>, number][] = [
   [{ code: "rate_limit_exceeded", message: "slow down" }, 429],
   [{ code: 429, message: "slow down" }, 429],
-  [{ type: "overloaded_error", message: "busy" }, 502],
+  [{ type: "overloaded_error", message: "busy" }, 529],
   [{ code: "context_length_exceeded", message: "too long" }, 400],
   [{ code: 402, message: "the owner's credit" }, 502],
   [{ message: "no code" }, 502],

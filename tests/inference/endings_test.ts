@@ -40,6 +40,7 @@ const stops = { then: "the service stops" } as const;
 
 const refused: Failure = ["refused", 400, "no_way"];
 const failed: Failure = ["failed", 502, "upstream_error"];
+const overloaded: Failure = ["failed", 529, "upstream_error"];
 const invalid: Failure = ["invalid", 502, "upstream_error"];
 const broken: Failure = ["broken_off", 502, "upstream_error"];
 const account: Failure = ["account", 502, "upstream_unavailable"];
@@ -57,8 +58,10 @@ const endings = ([
   ["failed by the upstream", "the upstream", "asked", { status: 500 }, failed],
   ["failed late", "the upstream", "asked", { status: 500, afterMs: 2_500 }, failed],
   ["an empty body", "the upstream", "answered", nothing, invalid],
-  ["an error first", "the upstream", "answered", { sends: ["error"] }, failed],
-  ["an error after text", "the upstream", "text", { sends: ["head", "text", "error"] }, failed],
+  ["an error first", "the upstream", "answered", { sends: ["error"] }, overloaded],
+  ["an error before text", "the upstream", "begun", { sends: ["head", "error"] }, overloaded],
+  ["an end before text", "the upstream", "begun", toHead, invalid],
+  ["an error after text", "the upstream", "text", { sends: ["head", "text", "error"] }, overloaded],
   ["broken off at once", "the upstream", "answered", { ...nothing, ...breaks }, broken],
   ["broken off before text", "the upstream", "begun", { ...toHead, ...breaks }, broken],
   ["broken off after text", "the upstream", "text", { ...toText, ...breaks }, broken],
@@ -94,8 +97,12 @@ function canOccur(kind: CallKind, { by, at, script }: Ending): boolean {
   if (kind.isHit && by !== "nobody" && by !== "our fault" && at !== "unsent") return false;
   // Sound holds no error, and what passes on unread has no bound.
   if (sends.some((part) => kind.sent[part] === null)) return false;
-  // Only events that are read can have an error after a text.
-  if (sends.includes("error") && at === "text" && !kind.isReadByEvent) return false;
+  // Only events that are read can have an error after something else.
+  if (sends.includes("error") && sends.length > 1 && !kind.isReadByEvent) return false;
+  // What passes on unread has no end that comes too early.
+  if (kind.gets === "passing" && at === "begun" && by === "the upstream" && !script.then) {
+    return false;
+  }
   // Whether an upstream is drained is only asked for a stream.
   return !drains || isStream(kind);
 }
@@ -109,12 +116,12 @@ function seenAs(kind: CallKind, ending: Ending): Ending {
   if (routed === "second" && gets === "whole" && ending.at === "unsent") {
     return { ...ending, by: "the upstream", error: account };
   }
-  if (ending.error === invalid && isEvents(kind) && gets !== "passing" && !routed) {
+  if (ending.error === invalid && isEvents(kind) && gets === "whole") {
     return { ...ending, error: broken };
   }
   // An error within a stream keeps the code that the upstream gave it.
-  const { errorCode } = kind.sent;
-  if (ending.by === "the upstream" && ending.script.sends?.[2] && isStream(kind) && errorCode) {
+  const { errorCode = "upstream_error" } = kind.sent;
+  if (ending.by === "the upstream" && ending.script.sends?.[2] && isStream(kind)) {
     return { ...ending, error: ["failed", 502, errorCode] };
   }
   return ending;
@@ -133,11 +140,9 @@ function hasBegun(kind: CallKind, { by, at, script }: Ending): boolean {
   if (gets === "whole") return false;
   if (by === "our fault") return step.isLate === true;
   if (gets === "passing") return hasCome(at, "begun");
-  if (at === "whole" || (isReadByEvent && hasCome(at, "begun"))) return true;
+  if (at === "whole" || (isReadByEvent && hasCome(at, "text"))) return true;
   // After two seconds; a routed call waits longer.
-  if (script.afterMs !== undefined) return !routed;
-  // That a stream has no event is an error within it, unless another target can be asked.
-  return isEvents(kind) && script.sends?.length === 0 && !script.then && !routed;
+  return script.afterMs !== undefined && !routed;
 }
 
 /** What a call is charged, by what is known of its response; null: its hold is released. */
@@ -210,8 +215,9 @@ function attemptsOf(kind: CallKind, ending: Ending): Attempt[] {
   if (kind.routed === "first") return [lastAttempt("main", kind, ending)];
   if (ending.at === "unsent") return [failedBy("main", account)];
   // One that has failed for a moment is asked again, up to five attempts in all.
-  const isRepeated = ending.error === failed && !hasCome(ending.at, "begun");
-  const before = isRepeated ? Array.from({ length: 3 }, () => failedBy("spare", failed)) : [];
+  const { error } = ending;
+  const isRepeated = error?.[0] === "failed" && !hasCome(ending.at, "text");
+  const before = isRepeated ? Array.from({ length: 3 }, () => failedBy("spare", error)) : [];
   return [failedBy("main", account), ...before, lastAttempt("spare", kind, ending)];
 }
 
@@ -219,8 +225,8 @@ function lastAttempt(target: string, kind: CallKind, ending: Ending): Attempt {
   const { by, at, script, error } = ending;
   const isRead = by === "its caller" && (!isStream(kind) || script.drains === true);
   const isWhole = by === "nobody" || isRead;
-  const hasEvent = isStream(kind) && hasCome(at, "begun");
-  const isAnswered = isWhole || hasEvent;
+  const hasOutput = isStream(kind) && hasCome(at, "text");
+  const isAnswered = isWhole || hasOutput;
   const name = error && error !== gone && error !== stopped ? error[0] : "";
   const isTargets = name !== "" && error !== refused && error !== tooLarge;
   const told = isWhole ? "succeed" : isTargets ? "fail" : "end";

@@ -230,12 +230,6 @@ const endings: { name: string; sent: unknown[]; done: boolean; finish: string[] 
     finish: ["stop"],
   },
   {
-    name: "a role and no text gets 'stop'",
-    sent: [chunk({ role: "assistant" })],
-    done: true,
-    finish: ["stop"],
-  },
-  {
     name: "no [DONE] gets it",
     sent: [chunk({ content: "Hello there" }), chunk({}, "length")],
     done: false,

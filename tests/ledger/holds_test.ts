@@ -13,7 +13,14 @@ import {
 } from "../support/books.ts";
 import { settle } from "../support/clock.ts";
 import { createGate, createScriptedStore } from "../support/store.ts";
-import { chunk, fedStream, readEvents, usage, usageChunk } from "../support/upstream.ts";
+import {
+  chunk,
+  completion,
+  fedStream,
+  readEvents,
+  usage,
+  usageChunk,
+} from "../support/upstream.ts";
 import { createWorld, type World } from "../support/world.ts";
 
 // Loaded once: a hand-moved clock would run ahead of the import.
@@ -286,7 +293,7 @@ Deno.test("holds: 256 at once, and the next one is 429 with Retry-After", async 
   const gate = createGate();
   world.upstream.reply(async () => {
     await gate.opened;
-    return Response.json({ choices: [], usage: usage(1, 0) });
+    return completion({ usage: usage(1, 1) });
   });
   const answers = Array.from(
     { length: 256 },
@@ -305,8 +312,8 @@ Deno.test("holds: 256 at once, and the next one is 429 with Retry-After", async 
   assert.equal((await bobs).status, 200, "another user is not in the way");
   for (const answer of await Promise.all(answers)) assert.equal(answer.status, 200);
   assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 200);
-  // 257 responses of one token each.
-  assert.equal((await world.balance("ada")).balance, "0.999743");
+  // 257 responses of one token in and one out.
+  assert.equal((await world.balance("ada")).balance, "0.999229");
   await checkBooks(world, "ada");
 });
 

@@ -173,8 +173,10 @@ async function runCall(
   if (script.then === "time passes") await world.clock.advance(deadlineMs);
   if (script.then === "the service stops") world.app.running.cutAll(stopping);
   if (script.then === "the caller leaves" && !script.leavesFirst) {
-    // A stream of events has begun with its first one.
-    if (kind.gets !== "whole" && kind.isReadByEvent && script.sends) await answered;
+    // A stream of events has begun with its first output.
+    if (kind.gets !== "whole" && kind.isReadByEvent && script.sends?.includes("text")) {
+      await answered;
+    }
     const leaving = leave();
     upstream.goOn();
     await leaving;
@@ -194,7 +196,8 @@ async function ended(
   const over = work.then(() => (isOver = true));
   const { status, sends, ours } = script;
   // Only these wait for a time of their own: before an attempt or a write is repeated.
-  const repeats = routed === "second" && (status === 500 || sends?.[0] === "error");
+  const repeats = routed === "second" &&
+    (status === 500 || (sends?.includes("error") && !sends.includes("text")));
   const waits = repeats || ours === "the charge is refused for a while";
   for (let step = 0; waits && !isOver; step++) {
     assert.ok(step < 100, "it does not end, however the clock moves");

@@ -1,5 +1,5 @@
 /**
- * Waits for a streamed response, which begins with its first event. Where the upstream sends none,
+ * Waits for a streamed response, which begins with its first output. Where the upstream sends none,
  * `advance` moves the clock to when the response begins without one, with a keep-alive, which is
  * taken off.
  */
@@ -21,10 +21,13 @@ export async function beginStream(
 async function withoutKeepAlive(response: Response): Promise<Response> {
   const reader = response.body?.getReader();
   if (!reader || response.status !== 200) return response;
-  await reader.read();
+  const first = await reader.read();
+  const isKeepAlive = new TextDecoder().decode(first.value) === ": keep-alive\n\n";
+  let begun = isKeepAlive ? null : first;
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const { done, value } = await reader.read();
+      const { done, value } = begun ?? await reader.read();
+      begun = null;
       if (done) controller.close();
       else controller.enqueue(value);
     },

@@ -11,7 +11,7 @@ import {
 } from "../../src/store/keys.ts";
 import { chat, chatStream, openReader, usageOf } from "../support/chat.ts";
 import { forgetWholly } from "../support/forget.ts";
-import { completion, sse, usage, usageChunk } from "../support/upstream.ts";
+import { chunk, completion, sse, usage, usageChunk } from "../support/upstream.ts";
 import {
   type Busy,
   type Damage,
@@ -199,10 +199,12 @@ Deno.test("verify: responses of every price cost what their entries state, also 
   await ask({ model: "claude-sonnet-4-5", messages: longPrompt }, usage(210_001, 7));
   await ask({}, null);
   await ask({}, usage(10, 0));
-  world.upstream.once(() => completion({ choices: [], usage: usage(10, 0) }));
+  world.upstream.once(() =>
+    completion({ choices: [{ message: { content: "" } }], usage: usage(10, 0) })
+  );
   await chat(world);
   await ask({ model: "dear", max_tokens: 16 }, usage(10, 5_000));
-  world.upstream.once(() => sse([usageChunk(usage(12, 30))]));
+  world.upstream.once(() => sse([chunk({ content: "Hi" }), usageChunk(usage(12, 30))]));
   const reader = openReader(await chatStream(world));
   while (await reader.read() !== null);
   await world.clock.advance(61_000);

@@ -4,6 +4,7 @@ import { errorFrame, sseDone } from "../openai/sse.ts";
 import { requirePricedFields } from "../openai/fields.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
 import { OpenAiAssembler, readChoices } from "../openai/response.ts";
+import { progressOfChunk } from "../openai/progress.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { chatUpstream } from "../bridges/chat_upstream.ts";
@@ -34,6 +35,7 @@ export const chatFormat: TextFormat = {
   createAssembler: (options) => new OpenAiAssembler(options, chatChoice),
   createScanner: () => new OpenAiScanner(),
   errorOf: errorOfEvent,
+  progressOf: progressOfChunk,
   createStream: (options) => new ChoiceStreamTransform(options, chatChoice),
   writeUsage: openAiUsage,
   writePaywall: writeChatPaywall,

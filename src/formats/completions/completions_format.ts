@@ -6,6 +6,7 @@ import type { Dialect } from "../../upstreams/dialect.ts";
 import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
 import { OpenAiAssembler, readChoices } from "../openai/response.ts";
+import { progressOfChunk } from "../openai/progress.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
 import { errorFrame, sseDone } from "../openai/sse.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
@@ -38,6 +39,7 @@ export const completionsFormat: TextFormat = {
     new OpenAiAssembler(options, createCompletionChoice(options.request)),
   createScanner: () => new OpenAiScanner(),
   errorOf: errorOfEvent,
+  progressOf: progressOfChunk,
   createStream: (options) =>
     new ChoiceStreamTransform(options, createCompletionChoice(options.request)),
   writeUsage: openAiUsage,

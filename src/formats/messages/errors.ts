@@ -11,6 +11,7 @@ const typeOfStatus: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
   503: "overloaded_error",
   504: "timeout_error",
+  529: "overloaded_error",
 };
 
 /** Types that an upstream may give an error within a stream, whose status says nothing. */

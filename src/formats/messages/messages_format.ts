@@ -13,6 +13,7 @@ import {
   messagePromptTexts,
   messageTemplateTokens,
 } from "./prompt.ts";
+import { progressOfMessageEvent } from "./progress.ts";
 import { readMessagesRequest } from "./request.ts";
 import { readMessage } from "./response.ts";
 import { MessageScanner } from "./scanner.ts";
@@ -47,6 +48,7 @@ export const messagesFormat: TextFormat = {
   createAssembler: (options) => new MessageAssembler(options),
   createScanner: () => new MessageScanner(),
   errorOf: errorOfEvent,
+  progressOf: progressOfMessageEvent,
   createStream: (options) => new MessageStreamTransform(options),
   writeUsage: messageUsage,
   writePaywall: writeMessagesPaywall,

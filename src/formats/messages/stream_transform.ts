@@ -13,11 +13,9 @@ import { noticeAfter, reasonWithNotice } from "./ending.ts";
 import { stringsIn } from "./content.ts";
 import { eventFrame } from "./errors.ts";
 import { identity, isName } from "./response.ts";
+import { emptyAtFirst } from "./progress.ts";
 import { MessageScanner } from "./scanner.ts";
 import { billedUnlessRefused, billedUsage, calledTool, messageServedBy, usageOf } from "./usage.ts";
-
-/** Blocks in which an upstream has written something only by their start. */
-const emptyAtFirst = new Set<unknown>(["text", "thinking"]);
 
 /**
  * Turns an upstream's events into frames for the caller, and meters them. An event that needs no

@@ -1,6 +1,7 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { isObject, type Json, type JsonObject, nestsDeeper, parseJson } from "../../base/json.ts";
 import { jsonDepthMax } from "../../base/limits.ts";
+import type { ApiError } from "../../base/errors.ts";
 import type { Secret } from "../../base/secret.ts";
 import { decodeUtf8 } from "../../base/utf8.ts";
 import { type BalanceNotice, noticeFor } from "../../inference/notice.ts";
@@ -10,6 +11,7 @@ import type {
   ResponseHead,
 } from "../../inference/upstream_response.ts";
 import {
+  areErrors,
   beyondOurBounds,
   errorInBody,
   invalidUpstreamResponse,
@@ -34,7 +36,7 @@ export function readChoices(
   { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
   shape: ChoiceShape,
 ): CompleteResponse {
-  return completeFrom(readResponseBody(bytes, apiKey), head, shape);
+  return completeFrom(readChoicesBody(bytes, apiKey).body, head, shape);
 }
 
 /** Reads the chunks of a stream as a whole response, as `readChoices` does. */
@@ -138,19 +140,34 @@ export function parseResponse(bytes: Uint8Array): JsonObject {
  */
 export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   const value = parseResponse(bytes);
-  if (value.error) {
-    const redacted = redactKey(JSON.stringify(value), apiKey);
-    const { message } = readUpstreamError(200, redacted);
-    throw errorInBody(redacted) ??
-      invalidUpstreamResponse(`an error with status 200: ${message}`);
+  if (value.error || value.type === "error" || value.object === "error") {
+    throw errorOfBody(value, apiKey);
   }
   return value;
 }
 
-/** The choices of a response. Throws 502 where there are none, unless it reports usage. */
-export function choicesOf(body: JsonObject): Json[] {
-  const { choices } = body;
-  if (Array.isArray(choices) && (choices.length > 0 || usageIn(body))) return choices;
+function errorOfBody(body: JsonObject, apiKey: Secret | null): ApiError {
+  const redacted = redactKey(JSON.stringify(body), apiKey);
+  const { message } = readUpstreamError(200, redacted);
+  return errorInBody(redacted) ?? invalidUpstreamResponse(`an error with status 200: ${message}`);
+}
+
+/**
+ * Reads the choices of a response. Throws as `readResponseBody` does, 502 where there are none, and
+ * the error where all of them are errors.
+ */
+export function readChoicesBody(
+  bytes: Uint8Array,
+  apiKey: Secret | null,
+): { body: JsonObject; choices: Json[] } {
+  const body = readResponseBody(bytes, apiKey);
+  const choices = choicesOf(body);
+  if (areErrors(choices)) throw errorOfBody(body, apiKey);
+  return { body, choices };
+}
+
+function choicesOf({ choices }: JsonObject): Json[] {
+  if (Array.isArray(choices) && choices.length > 0) return choices;
   throw invalidUpstreamResponse("a response without choices");
 }
 

@@ -3,6 +3,7 @@ import type { ApiError } from "../../base/errors.ts";
 import { isObject, type Json, parseJson, plainNumber } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
 import {
+  areErrors,
   errorInBody,
   isOwnerError,
   maskError,
@@ -43,13 +44,18 @@ export function errorOfEvent(
   return errorInBody(redactKey(data, apiKey)) ?? streamError(data, apiKey);
 }
 
-/** Whether a chunk is an error: in OpenAI's shape, in Google's list, or without an `error` key. */
+/**
+ * Whether a chunk is an error: in OpenAI's shape, in Google's list, in its choice, or without an
+ * `error` key.
+ */
 function isError(chunk: Json | undefined): boolean {
   if (Array.isArray(chunk)) return isError(chunk[0]);
   if (!isObject(chunk)) return false;
   if (chunk.error) return true;
+  if (Array.isArray(chunk.choices) && areErrors(chunk.choices)) return true;
   if (chunk.choices !== undefined) return false;
-  return chunk.object === "error" || plainNumber(chunk.error_code ?? 0) > 0;
+  return chunk.object === "error" || chunk.type === "error" ||
+    plainNumber(chunk.error_code ?? 0) > 0;
 }
 
 /** The chunk in an event's data; undefined where it is not JSON. */

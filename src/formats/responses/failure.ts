@@ -14,8 +14,9 @@ import { isErrorChunk, parsedChunk, streamError } from "../openai/stream_error.t
 const callersCodes = /^(invalid_|unsupported_|empty_|image_|failed_to_download|bio_policy)/;
 
 /** The error of a response that says it failed, as its caller sees it. */
-export function failureOf({ error }: JsonObject, apiKey: Secret | null): ApiError {
-  const text = redactKey(JSON.stringify({ error: error ?? null }), apiKey);
+export function failureOf(response: JsonObject, apiKey: Secret | null): ApiError {
+  const error = response.error ?? (response.type === "error" ? response : null);
+  const text = redactKey(JSON.stringify({ error }), apiKey);
   const told = errorInBody(text);
   if (told) return told;
   const code = isObject(error) ? error.code : null;

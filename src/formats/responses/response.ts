@@ -18,7 +18,7 @@ import { hasImagePart, isCallersCall, writtenTexts } from "./output_items.ts";
 import { OutputState } from "./output_state.ts";
 import { ownIds } from "./own_ids.ts";
 import { isCutByBound, isFailed, normalizeObject, normalizeOutput } from "./response_object.ts";
-import { openingEvents, responseEvents } from "./stream_events.ts";
+import { responseEvents } from "./stream_events.ts";
 import { ToolCallCount, usageWithTools } from "./tool_calls.ts";
 
 /** The values that reading a response needs. */
@@ -38,7 +38,7 @@ export const finalTypes = new Set([
 
 /**
  * Reads a whole response, and adds what clients rely on where an upstream leaves it out. Throws 502
- * for what is no response, or not a finished one.
+ * for what is no response, or not a finished one, and the error of one that says it failed.
  */
 export function readWholeResponse(bytes: Uint8Array, options: ReadOptions): CompleteResponse {
   return completeFrom(parseResponse(bytes), options);
@@ -57,8 +57,8 @@ export function keptIds(
 }
 
 function completeFrom(sent: JsonObject, options: ReadOptions): CompleteResponse {
-  if (isFailed(sent)) return failedFrom(sent, options);
-  const { request, head } = options;
+  const { request, head, apiKey } = options;
+  if (isFailed(sent)) throw failureOf(sent, apiKey);
   const output = requireOutput(sent, head);
   const object = normalizeObject(sent, { request, head, output });
   const calls = new ToolCallCount();
@@ -106,30 +106,6 @@ function requireOutput(sent: JsonObject, head: ResponseHead): JsonObject[] {
     throw invalidUpstreamResponse("a response whose output is empty");
   }
   return output;
-}
-
-/** A response that failed: nothing of it is passed on but its error. */
-function failedFrom(sent: JsonObject, { request, head, apiKey }: ReadOptions): CompleteResponse {
-  const error = failureOf(sent, apiKey);
-  const usage = usageWithTools(sent, {});
-  const failed = normalizeObject(sent, { request, head, output: [] });
-  return {
-    error,
-    served: servedBy(sent),
-    texts: [],
-    hasImage: false,
-    isAnswer: () => false,
-    usages: usage ? [usage] : [],
-    write: () => {
-      throw error;
-    },
-    events: () => {
-      const response = { ...failed, status: "failed", usage: usage ?? null };
-      const end = { type: "response.failed", response };
-      // After a beginning it is no refusal any more, which would be free.
-      return asMessages(usage ? [...openingEvents(response), end] : [end]);
-    },
-  };
 }
 
 function asMessages(events: Iterable<JsonObject>): EventSourceMessage[] {

@@ -91,6 +91,6 @@ export function isCutByBound({ status, incomplete_details: details }: JsonObject
 }
 
 /** Whether a response says that it failed. */
-export function isFailed({ status, error }: JsonObject): boolean {
-  return status === "failed" || Boolean(error);
+export function isFailed({ type, status, error }: JsonObject): boolean {
+  return status === "failed" || type === "error" || Boolean(error);
 }

@@ -12,6 +12,7 @@ import { itemsOfInput, referencesIn, withKeptItems } from "./input_items.ts";
 import { responseIdPrefix } from "./own_ids.ts";
 import { writeResponsesPaywall } from "./paywall.ts";
 import { responsesMediaParts, responsesPromptTexts, responsesTemplateTokens } from "./prompt.ts";
+import { progressOfResponseEvent } from "./progress.ts";
 import { readResponsesRequest } from "./request.ts";
 import { readWholeResponse, ResponseAssembler } from "./response.ts";
 import { ResponsesScanner } from "./response_scan.ts";
@@ -44,6 +45,7 @@ export const responsesFormat: TextFormat = {
   createAssembler: (options) => new ResponseAssembler(options),
   createScanner: () => new ResponsesScanner(),
   errorOf: errorOfResponseEvent,
+  progressOf: progressOfResponseEvent,
   createStream: (options) => new ResponseStreamTransform(options),
   writeUsage: responsesUsage,
   writePaywall: writeResponsesPaywall,

@@ -1,3 +1,4 @@
+import type { EventSourceMessage } from "eventsource-parser";
 import { type EventReader, isLargePart } from "../../upstreams/event_reader.ts";
 import { beyondOurBounds } from "../../upstreams/errors.ts";
 import type { AdmittedCall } from "../call.ts";
@@ -16,8 +17,23 @@ export function bridgedReader(
   const translator = bridge.createTranslator(options);
   let large: BodyScan | null = null;
   let ended = false;
+  /** What the translator has thrown after events of the same read. */
+  let thrown: { error: unknown } | null = null;
+
+  function translate(read: readonly EventSourceMessage[]): EventSourceMessage[] {
+    const events: EventSourceMessage[] = [];
+    try {
+      for (const event of read) events.push(...translator.take(event));
+    } catch (error) {
+      if (events.length === 0) throw error;
+      thrown = { error };
+    }
+    return events;
+  }
+
   return {
     async next() {
+      if (thrown) throw thrown.error;
       if (ended) return "end";
       const read = await reader.next();
       if (read === "silent") return read;
@@ -26,7 +42,7 @@ export function bridgedReader(
         const left = translator.end();
         return left.length > 0 ? left : "end";
       }
-      if (!isLargePart(read)) return read.flatMap((event) => translator.take(event));
+      if (!isLargePart(read)) return translate(read);
       large ??= new BodyScan(call, bridge.format);
       large.pushText(read.largeText);
       if (!read.isLast) return [];

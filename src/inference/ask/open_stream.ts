@@ -1,16 +1,11 @@
 import { keepAliveMs } from "../../base/limits.ts";
 import { type AskServices, askTargets, mayReroute, startTimers } from "./ask_targets.ts";
 import type { AdmittedCall, TextCall } from "../call.ts";
-import {
-  createEventReader,
-  type EventReader,
-  eventsReader,
-  isLargePart,
-  startingWith,
-} from "../../upstreams/event_reader.ts";
+import { createEventReader, type EventReader, eventsReader } from "../../upstreams/event_reader.ts";
 import { TimedWait } from "../../base/timed_wait.ts";
 import { peekBody } from "../../upstreams/client.ts";
 import { beyondOurBounds, invalidUpstreamResponse } from "../../upstreams/errors.ts";
+import { afterPreamble } from "./after_preamble.ts";
 import { bridgedReader } from "./bridged_reader.ts";
 import { forward, type Forwarded } from "./forward.ts";
 import { isEvents, readWhole, scanLarge } from "./read_whole.ts";
@@ -93,9 +88,7 @@ function openWithKeepAlive(
   };
 }
 
-/**
- * Connects, and waits for the first event: an error without anything before it is still a status.
- */
+/** Connects, and waits for output: an error before any is still a status. */
 async function connect(services: OpenServices, call: TextCall): Promise<EventReader> {
   const { request } = call;
   if (request.signal.aborted) throw callerDisconnectedEarly;
@@ -106,7 +99,7 @@ async function connect(services: OpenServices, call: TextCall): Promise<EventRea
     return await askTargets(
       services,
       call,
-      async () => await afterFirstEvent(call, await openReader(services, call)),
+      async () => await afterPreamble(call, await openReader(services, call)),
     );
   } finally {
     request.signal.removeEventListener("abort", onDisconnect);
@@ -131,29 +124,6 @@ async function openReader(
     return await readerOf(services, call, response);
   } finally {
     onHead();
-  }
-}
-
-/** Throws where the first event is an error; else returns a reader that begins with that event. */
-async function afterFirstEvent(
-  { attempt: { meter, target: { upstream: { apiKey } } }, format, isRouted }: AdmittedCall,
-  reader: EventReader,
-): Promise<EventReader> {
-  for (;;) {
-    const first = await reader.next();
-    if (first === "silent") continue;
-    meter.bodyBegun = true;
-    if (first === "end") {
-      if (isRouted) throw invalidUpstreamResponse("a stream without any event");
-      return eventsReader([]);
-    }
-    if (isLargePart(first)) return startingWith(first, reader);
-    const [event] = first;
-    if (!event) continue;
-    const error = format.errorOf(event, apiKey);
-    if (!error) return startingWith(first, reader);
-    reader.cancel();
-    throw error;
   }
 }
 

@@ -14,7 +14,6 @@ import {
   errorInBody,
   invalidUpstreamResponse,
   isOurBound,
-  isOurFault,
   redactKey,
 } from "../../upstreams/errors.ts";
 import type { AdmittedCall } from "../call.ts";
@@ -102,8 +101,11 @@ export async function readWhole(
     const own = bridge ? bridge.translateWhole(bytes, options) : bytes;
     return { complete: format.readResponse(own, options) };
   } catch (error) {
-    if (isOurFault(error)) scanUsage(call, bytes);
-    if (bridge || !isOurBound(error)) throw error;
+    if (bridge || !isOurBound(error)) {
+      // By its usage it is known what a failed attempt has cost the project.
+      scanUsage(call, bytes, bridge?.format);
+      throw error;
+    }
     return {
       complete: null,
       large: { ...requireObject({ start: bytes, rest: null }), format: null },

@@ -1,7 +1,6 @@
 import { internalError } from "../../base/errors.ts";
 import type { HeaderList } from "../../base/response.ts";
 import type { MemoryShare } from "../../base/memory_budget.ts";
-import { isReroutable } from "../../upstreams/errors.ts";
 import { rateHeaders } from "../admit/rate_limiter.ts";
 import { askTargets, startTimers } from "../ask/ask_targets.ts";
 import { forward, type Forwarded } from "../ask/forward.ts";
@@ -53,9 +52,6 @@ export async function wholeResponse(
       call,
       () => receive(services, call, memory),
     );
-    if (complete?.error) {
-      return await failCall(services, call, { ...cutBy(complete.error, true), isWhole: true });
-    }
     if (complete) {
       const noticing = noticeOrNone(services, call);
       const notice = noticing instanceof Promise ? await noticing : noticing;
@@ -200,8 +196,6 @@ async function receiveText(
   if (!complete) return { complete, large };
   telemetry.begin("meter");
   noteComplete(meter, complete);
-  // Another target may answer.
-  if (call.untried.length > 0 && isReroutable(complete.error)) throw complete.error;
   return { complete, format };
 }
 

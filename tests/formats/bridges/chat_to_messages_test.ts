@@ -232,7 +232,7 @@ const errors: [number, string, number][] = [
   [401, "authentication_error", 502],
   [402, "billing_error", 502],
   [429, "rate_limit_error", 429],
-  [529, "overloaded_error", 502],
+  [529, "overloaded_error", 529],
 ];
 for (const [status, type, shown] of errors) {
   Deno.test(`chat to messages: Anthropic's ${status} ${type} is ${shown}, also as an event, and free`, async () => {

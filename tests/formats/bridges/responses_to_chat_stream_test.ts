@@ -272,7 +272,7 @@ for (const [what, chunks, done, status, reason] of ends) {
 
 Deno.test("responses to chat: a stream that breaks off has no end", () => {
   assert.equal(typesOf(stream([chunk({ content: "a" })], {}, false)).at(-1), "output_text.delta");
-  assert.deepEqual(stream([], {}, true), []);
+  assert.throws(() => stream([], {}, true));
   assert.deepEqual(stream([], {}, false), []);
 });
 

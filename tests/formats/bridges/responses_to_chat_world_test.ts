@@ -92,7 +92,7 @@ const ends: [
     last: undefined,
     input: 0,
   }],
-  ["empty", () => sse([]), { status: 200, last: "error", input: 0 }],
+  ["empty", () => sse([]), { status: 502, last: undefined, input: 0 }],
   ["as JSON", () => completion(), { status: 200, last: "response.completed", input: 10 }],
 ];
 for (const [what, answer, expected] of ends) {

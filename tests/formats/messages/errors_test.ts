@@ -93,7 +93,7 @@ for (
     [413, "request_too_large", 413, "request_too_large"],
     [429, "rate_limit_error", 429, "rate_limit_error"],
     [500, "api_error", 502, "api_error"],
-    [529, "overloaded_error", 502, "api_error"],
+    [529, "overloaded_error", 529, "overloaded_error"],
   ] as const
 ) {
   Deno.test(`messages errors: ${status} of the upstream is ${seen}, whole and streamed, and free`, async () => {

@@ -11,6 +11,7 @@ import {
   messagesWorld,
   opened,
   readMessageEvents,
+  said,
   send,
   sendStream,
   start,
@@ -179,8 +180,8 @@ Deno.test("sdk: errors are of its own classes, with the request's id", async () 
     anthropic(world).messages.create({ ...hello, model }),
     Anthropic.NotFoundError,
   );
-  const broken = [start(), { type: "error", error: { type: "overloaded_error", message: "Busy" } }];
-  world.upstream.once(() => messageStream([...broken.slice(0, 1), opened(0), ...broken.slice(1)]));
+  const broken = { type: "error", error: { type: "overloaded_error", message: "Busy" } };
+  world.upstream.once(() => messageStream([start(), opened(0), said(0, "Hello"), broken]));
   await assert.rejects(
     anthropic(world).messages.stream(hello).finalMessage(),
     (error) => error instanceof Anthropic.APIError && error.type === "overloaded_error",

@@ -116,7 +116,7 @@ for (const [what, text] of invalid) {
   });
 }
 
-Deno.test("responses: one that failed is an error: free, unless its usage reports output", async () => {
+Deno.test("responses: one that failed is an error, and free", async () => {
   using world = await paidWorld();
   const failed = (code: string, usage: unknown) =>
     answer({
@@ -137,13 +137,9 @@ Deno.test("responses: one that failed is an error: free, unless its usage report
     assert.equal(got, status, code);
     assert.equal(body.error.message, "It went wrong.");
   }
-  assert.equal((await usageOf(world)).length, 0);
   world.upstream.once(failed("server_error", tokens(10, 5)));
-  const { status, response } = await respond(world);
-  assert.equal(status, 502);
-  assert.equal(response.headers.get("x-service-cost"), "0.00002");
-  assert.equal(response.headers.get("x-should-retry"), "false");
-  assert.equal((await usageOf(world)).length, 1);
+  assert.equal((await respond(world)).status, 502);
+  assert.equal((await usageOf(world)).length, 0);
 });
 
 Deno.test("responses: events in place of JSON are put together, with and without their end", async () => {

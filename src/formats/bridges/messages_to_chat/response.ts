@@ -1,8 +1,8 @@
-import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import { isObject, type JsonObject } from "../../../base/json.ts";
 import { encodeUtf8 } from "../../../base/utf8.ts";
 import type { BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
-import { readResponseBody } from "../../openai/response.ts";
+import { readChoicesBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { parsedArguments } from "../tool_input.ts";
 import { billedUsageOf, toMessagesUsage } from "./usage.ts";
@@ -21,15 +21,16 @@ export function toMessage(
   bytes: Uint8Array,
   { request, head, apiKey }: BridgeOptions,
 ): Uint8Array {
-  const body = readResponseBody(bytes, apiKey);
+  const { body, choices: [choice] } = readChoicesBody(bytes, apiKey);
   const { model, tier } = servedBy(body);
   const raw = usageIn(body);
-  const choice = choiceOf(body);
-  if (!choice && !raw) throw invalidUpstreamResponse("a response without choices");
-  const message = choice && isObject(choice.message) ? choice.message : {};
+  if (!isObject(choice) || !isObject(choice.message)) {
+    throw invalidUpstreamResponse("a choice without a message");
+  }
+  const { message } = choice;
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls.filter(isObject) : [];
   const { thinking, thinkingField: field, text, refuses } = readWritten(message);
-  const stop = toMessageStop(choice ?? {}, { calls: calls.length > 0, refuses, request });
+  const stop = toMessageStop(choice, { calls: calls.length > 0, refuses, request });
   const usage = billedUsageOf(raw ? toMessagesUsage(raw, tier) : null, stop);
   const content: JsonObject[] = [];
   const form = thinkingForm(request);
@@ -48,14 +49,6 @@ export function toMessage(
     ...stop,
     ...(usage ? { usage } : {}),
   }));
-}
-
-/** The first choice; null where there is none. Throws 502 for one without a message. */
-function choiceOf({ choices }: JsonObject): JsonObject | null {
-  const first: Json | undefined = Array.isArray(choices) ? choices[0] : undefined;
-  if (first === undefined) return null;
-  if (isObject(first) && isObject(first.message)) return first;
-  throw invalidUpstreamResponse("a choice without a message");
 }
 
 /** The model's mistake reaches the tool, whose error tells the model of it. */

@@ -3,7 +3,9 @@ import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { joinReports } from "../../../pricing/join_reports.ts";
 import { readUsage } from "../../../pricing/usage.ts";
-import { errorOfEvent, isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
+import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
+import { hasOutput } from "../../openai/progress.ts";
+import { errorOfEvent, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { HeldText } from "../held_text.ts";
 import { sentEvent } from "../sent_event.ts";
@@ -32,6 +34,8 @@ export class MessageEventTranslator implements EventTranslator {
   #out: EventSourceMessage[] = [];
   #isStarted = false;
   #isEnded = false;
+  /** A choice has said something, or why it ended. */
+  #hasOutput = false;
   #refuses = false;
   /** All that the upstream has reported. */
   #reported: JsonObject | null = null;
@@ -50,12 +54,14 @@ export class MessageEventTranslator implements EventTranslator {
 
   take(event: EventSourceMessage): EventSourceMessage[] {
     if (event.data === "[DONE]") {
-      if (this.#isStarted || this.#reported) this.#end();
+      if (!this.#hasOutput) throw invalidUpstreamResponse("a stream that ends without output");
+      this.#end();
       return this.#sent();
     }
     const chunk = parsedChunk(event.data);
-    if (isErrorChunk(event.event, chunk)) this.#sendError(event);
-    else if (isObject(chunk)) this.#takeChunk(chunk);
+    const error = errorOfEvent(event, this.#options.apiKey);
+    if (error) throw error;
+    if (isObject(chunk)) this.#takeChunk(chunk);
     return this.#sent();
   }
 
@@ -69,6 +75,7 @@ export class MessageEventTranslator implements EventTranslator {
     if (this.#isEnded || !Array.isArray(chunk.choices)) return;
     for (const choice of chunk.choices) {
       if (!isObject(choice) || (choice.index ?? 0) !== 0) continue;
+      this.#hasOutput ||= hasOutput(choice);
       this.#start(chunk.model);
       if (isObject(choice.delta)) this.#takeDelta(choice.delta);
       const { finish_reason: reason } = choice;
@@ -165,13 +172,6 @@ export class MessageEventTranslator implements EventTranslator {
     });
   }
 
-  #sendError(event: EventSourceMessage): void {
-    const error = errorOfEvent(event, this.#options.apiKey);
-    if (!error) return;
-    const type = errorTypes.get(error.status) ?? "api_error";
-    this.#send("error", { error: { type, message: error.message } });
-  }
-
   #send(type: string, fields: JsonObject): void {
     this.#out.push(sentEvent({ type, ...fields }, type));
   }
@@ -182,18 +182,3 @@ export class MessageEventTranslator implements EventTranslator {
     return sent;
   }
 }
-
-/** Anthropic's error types by status: https://platform.claude.com/docs/en/api/errors */
-const errorTypes: ReadonlyMap<number, string> = new Map([
-  [400, "invalid_request_error"],
-  [401, "authentication_error"],
-  [402, "billing_error"],
-  [403, "permission_error"],
-  [404, "not_found_error"],
-  [413, "request_too_large"],
-  [422, "invalid_request_error"],
-  [429, "rate_limit_error"],
-  [503, "overloaded_error"],
-  [504, "timeout_error"],
-  [529, "overloaded_error"],
-]);

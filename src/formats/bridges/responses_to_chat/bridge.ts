@@ -4,7 +4,7 @@ import type { Bridge, BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
 import { chatUpstream } from "../chat_upstream.ts";
 import { chatChoice } from "../../chat/choice.ts";
-import { choicesOf, readResponseBody } from "../../openai/response.ts";
+import { readChoicesBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { writeMessage } from "./chat_message.ts";
 import { writeChatBody } from "./request_body.ts";
@@ -26,16 +26,14 @@ function translateWhole(
   bytes: Uint8Array,
   { request, head, apiKey }: BridgeOptions,
 ): Uint8Array {
-  const body = readResponseBody(bytes, apiKey);
-  const [sent] = choicesOf(body);
-  const choice = sent === undefined ? null : chatChoice.normalizeChoice(sent, 0);
-  if (sent !== undefined && !choice) throw invalidUpstreamResponse("a choice without a message");
+  const { body, choices: [sent = null] } = readChoicesBody(bytes, apiKey);
+  const choice = chatChoice.normalizeChoice(sent, 0);
+  if (!choice) throw invalidUpstreamResponse("a choice without a message");
   const writer = new ResponseWriter({ request, head, emit: () => {} });
   const { model, tier } = servedBy(body);
   writer.begin({ model, service_tier: tier });
-  const [{ delta: message } = {}] = choice ? chatChoice.asChunks(choice) : [];
-  if (isObject(message)) writeMessage(writer, message, choice?.logprobs);
-  const reason = choice && finishReasonOf(choice);
-  const response = writer.finish(reason, usageIn(body) ?? null);
+  const [{ delta: message }] = chatChoice.asChunks(choice);
+  if (isObject(message)) writeMessage(writer, message, choice.logprobs);
+  const response = writer.finish(finishReasonOf(choice), usageIn(body) ?? null);
   return encodeUtf8(JSON.stringify(response));
 }

@@ -8,8 +8,9 @@ import {
 } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { joinReports } from "../../../pricing/join_reports.ts";
-import { redactKey } from "../../../upstreams/errors.ts";
+import { errorIn, invalidUpstreamResponse, redactKey } from "../../../upstreams/errors.ts";
 import { chatChoice } from "../../chat/choice.ts";
+import { hasOutput } from "../../openai/progress.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { writeMessage } from "./chat_message.ts";
@@ -29,6 +30,8 @@ export class ChatStreamTranslator implements EventTranslator {
   /** The whole response, after its last event. */
   #response: JsonObject | null = null;
   #hasFailed = false;
+  /** A choice has said something, or why it ended. */
+  #hasOutput = false;
 
   constructor(options: BridgeOptions) {
     const { request, head } = options;
@@ -40,8 +43,9 @@ export class ChatStreamTranslator implements EventTranslator {
   take({ data, event }: EventSourceMessage): EventSourceMessage[] {
     if (this.#hasFailed) return [];
     if (data === "[DONE]") {
+      if (!this.#hasOutput) throw invalidUpstreamResponse("a stream that ends without output");
       // Some servers end without a finish reason.
-      if (this.#index !== null || this.#usage) this.#finish(this.#finishReason ?? "stop");
+      this.#finish(this.#finishReason ?? "stop");
       return this.#takeEvents();
     }
     const chunk = parsedChunk(data);
@@ -63,6 +67,7 @@ export class ChatStreamTranslator implements EventTranslator {
     const { model, tier } = servedBy(chunk);
     this.#writer.begin({ model, service_tier: tier });
     for (const sent of Array.isArray(chunk.choices) ? chunk.choices : []) {
+      this.#hasOutput ||= hasOutput(sent);
       const choice = chatChoice.normalizeDelta(sent);
       if (choice) this.#takeChoice(choice);
     }
@@ -104,7 +109,7 @@ export class ChatStreamTranslator implements EventTranslator {
     const redacted = redactKey(data, this.#options.apiKey);
     const sent = parsedChunk(redacted);
     const body = Array.isArray(sent) ? sent[0] : sent;
-    const error = isObject(body) ? body.error ?? body : redacted;
+    const error = isObject(body) ? errorIn(body) ?? body : redacted;
     const { message = error, code, type, param = null } = isObject(error) ? error : {};
     const text = typeof message === "string" ? message : JSON.stringify(message);
     const name = code ?? type ?? null;
