@@ -1,0 +1,72 @@
+import type { ApiFacts } from "./facts.ts";
+
+/** One change of the API, in all places that it has. */
+export interface ApiChange {
+  /** The path, field, parameter, header, event or word that changed. */
+  name: string;
+  what: "new" | "gone" | "of another type";
+  places: string[];
+}
+
+/**
+ * What differs between two documents. Of what is new or gone, only the outermost place counts: a
+ * new endpoint is one change.
+ */
+export function changesBetween(before: ApiFacts, after: ApiFacts): ApiChange[] {
+  const changes = new Map<string, ApiChange>();
+  for (const place of new Set([...before.keys(), ...after.keys()])) {
+    const what = differenceAt(place, before, after);
+    if (what === null) continue;
+    const around = placesAround(place);
+    if (
+      what !== "of another type" && around.some((one) => differenceAt(one, before, after) === what)
+    ) {
+      continue;
+    }
+    const name = nameOf(place);
+    const known = changes.get(`${name} ${what}`);
+    if (known) known.places.push(place);
+    else changes.set(`${name} ${what}`, { name, what, places: [place] });
+  }
+  return [...changes.values()];
+}
+
+function differenceAt(place: string, before: ApiFacts, after: ApiFacts): ApiChange["what"] | null {
+  const [old, now] = [before.get(place), after.get(place)];
+  if (old === now) return null;
+  // A status of its own is told by the codes of its errors.
+  if (/ \d{3}$/.test(place)) return null;
+  if (old === undefined) return "new";
+  return now === undefined ? "gone" : "of another type";
+}
+
+/** The places that a place is a part of: its endpoint, its body, the fields around it. */
+function placesAround(place: string): string[] {
+  const ends = [...place.matchAll(/(?<=\S)(?= \S+$)|(?=[.=[])/g)].map(({ index }) => index);
+  const [operation = ""] = /^\S+ \S+/.exec(place) ?? [];
+  return [operation, ...ends.map((end) => place.slice(0, end))].filter((one) => one !== place);
+}
+
+/** By what a change is known: a place's last word. */
+function nameOf(place: string): string {
+  if (place.includes("=")) return place.slice(place.lastIndexOf("=") + 1);
+  const [, path = "", rest] = /^\S+ (\S+)(?: (.+))?$/.exec(place) ?? [];
+  if (rest === undefined) return path;
+  const last = rest.split(/[.[\]: ]+/).findLast((part) => part !== "" && part !== "*") ?? "";
+  // The whole body of an endpoint.
+  return last === "body" && !rest.includes(".") ? path : last;
+}
+
+/** The changes that a text does not name in code, such as `amount` or `POST /v1/user/charge`. */
+export function unnamedIn(text: string, changes: readonly ApiChange[]): ApiChange[] {
+  const code = [...text.matchAll(/`([^`]+)`/g)].map(([, span = ""]) => span);
+  const paths = changes.map(({ name }) => name).filter((name) => name.startsWith("/"));
+  const isNamed = (name: string) => {
+    const quoted = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    return code.some((span) => new RegExp(`(?<![\\w/-])${quoted}(?![\\w-])`, "i").test(span));
+  };
+  return changes.filter(({ name }) =>
+    // New endpoints below a new one that is named are told with it.
+    !isNamed(name) && !paths.some((path) => name.startsWith(`${path}/`) && isNamed(path))
+  );
+}
