@@ -17,12 +17,10 @@ export function changesBetween(before: ApiFacts, after: ApiFacts): ApiChange[] {
   for (const place of new Set([...before.keys(), ...after.keys()])) {
     const what = differenceAt(place, before, after);
     if (what === null) continue;
-    const around = placesAround(place);
-    if (
-      what !== "of another type" && around.some((one) => differenceAt(one, before, after) === what)
-    ) {
-      continue;
-    }
+    const isPart = (around: string) => differenceAt(around, before, after) === what;
+    if (what !== "of another type" && placesAround(place).some(isPart)) continue;
+    // Errors are told by their codes.
+    if (after.has(`${place}.error.code`) || before.has(`${place}.error.code`)) continue;
     const name = nameOf(place);
     const known = changes.get(`${name} ${what}`);
     if (known) known.places.push(place);
@@ -34,16 +32,18 @@ export function changesBetween(before: ApiFacts, after: ApiFacts): ApiChange[] {
 function differenceAt(place: string, before: ApiFacts, after: ApiFacts): ApiChange["what"] | null {
   const [old, now] = [before.get(place), after.get(place)];
   if (old === now) return null;
-  // A status of its own is told by the codes of its errors.
-  if (/ \d{3}$/.test(place)) return null;
   if (old === undefined) return "new";
   return now === undefined ? "gone" : "of another type";
 }
 
-/** The places that a place is a part of: its endpoint, its body, the fields around it. */
+/**
+ * The places that a place is a part of: its endpoint, its status, the fields around it. An error's
+ * code is a part of its endpoint alone.
+ */
 function placesAround(place: string): string[] {
-  const ends = [...place.matchAll(/(?<=\S)(?= \S+$)|(?=[.=[])/g)].map(({ index }) => index);
   const [operation = ""] = /^\S+ \S+/.exec(place) ?? [];
+  if (/\.code=[^=]+$/.test(place)) return [operation];
+  const ends = [...place.matchAll(/(?<=\S)(?= \S+$)|(?=[.=[])/g)].map(({ index }) => index);
   return [operation, ...ends.map((end) => place.slice(0, end))].filter((one) => one !== place);
 }
 
