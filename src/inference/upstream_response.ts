@@ -51,8 +51,8 @@ export interface CompleteResponse {
   served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;
-  /** Whether it has an image that the model made. */
-  hasImage: boolean;
+  /** The URLs of images that the model made; "" for one without a URL. */
+  images: Iterable<string>;
   /**
    * Whether the same request may get it again: it has an answer, which is whole, and which nobody
    * has blocked or refused.
@@ -111,6 +111,8 @@ export interface StreamMeter {
   addServed(served: ServedBy): void;
   /** Adds a text that the model wrote. */
   addText(text: string): void;
+  /** Adds an image that the model made, by its URL; the same one counts once. */
+  addImage(url: string): void;
   /** Adds a reported usage. */
   addUsage(raw: Json | undefined): void;
   /** Adds calls of tools at the provider that were seen, by the tool's name. */

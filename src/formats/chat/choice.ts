@@ -21,7 +21,7 @@ export const chatChoice: ChoiceShape = {
   normalizeDelta,
   deltaTextsOf: ({ delta }) => outputTexts(delta),
   hasAnswer: ({ message }) => isObject(message) && hasAnswer(message),
-  hasImage: ({ message, delta }) => hasImages(message) || hasImages(delta),
+  imagesOf: ({ message, delta }) => imagesOf(delta ?? message),
   callsTool: ({ delta }) =>
     isObject(delta) && Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0,
   hasDelta: ({ delta }) => isObject(delta) && Object.keys(delta).length > 0,
@@ -33,9 +33,25 @@ export const chatChoice: ChoiceShape = {
   }),
 };
 
-/** Images as OpenRouter returns them. */
-function hasImages(message: Json | undefined): boolean {
-  return isObject(message) && Array.isArray(message.images) && message.images.length > 0;
+const noImages: readonly string[] = [];
+
+/** Images as OpenRouter returns them, and as parts of the content; "" for one without a URL. */
+function imagesOf(message: Json | undefined): readonly string[] {
+  if (!isObject(message)) return noImages;
+  const { images, content } = message;
+  if (!Array.isArray(images) && !Array.isArray(content)) return noImages;
+  const parts = Array.isArray(content) ? content.filter(isImagePart) : [];
+  return [...(Array.isArray(images) ? images : []), ...parts].map(urlOfImage);
+}
+
+function isImagePart(part: Json): boolean {
+  return isObject(part) && typeof part.type === "string" && part.type.includes("image");
+}
+
+function urlOfImage(image: Json): string {
+  const { image_url: holder = null, url = holder } = isObject(image) ? image : { url: image };
+  const found = isObject(url) ? url.url : url;
+  return typeof found === "string" ? found : "";
 }
 
 function hasAnswer(message: JsonObject): boolean {
@@ -45,7 +61,7 @@ function hasAnswer(message: JsonObject): boolean {
   const hasText = texts.some((part) =>
     typeof part === "string" ? part !== "" : isObject(part) && Boolean(part.text)
   );
-  return hasText || isObject(audio) || isObject(call) || hasImages(message) ||
+  return hasText || isObject(audio) || isObject(call) || imagesOf(message).length > 0 ||
     (Array.isArray(calls) && calls.length > 0);
 }
 
@@ -115,11 +131,14 @@ function isContent(value: Json | undefined): boolean {
 export function* outputTexts(message: Json | undefined): Generator<string> {
   if (!isObject(message)) return;
   // Some servers send the same reasoning under both names.
-  const { reasoning_content } = message;
+  const { reasoning_content, reasoning, reasoning_details: details, audio } = message;
   const isNamed = typeof reasoning_content === "string" && reasoning_content !== "";
   yield* partTexts(message.content);
-  yield* partTexts(isNamed ? reasoning_content : message.reasoning);
+  yield* partTexts(isNamed ? reasoning_content : reasoning);
+  // OpenRouter has the same reasoning in its details, or there alone.
+  if (!isNamed && !reasoning && Array.isArray(details)) yield* detailTexts(details);
   yield* partTexts(message.refusal);
+  if (isObject(audio)) yield* partTexts(audio.transcript);
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls : [message.function_call];
   for (const call of calls) if (isObject(call)) yield* callTexts(call);
 }
@@ -130,6 +149,14 @@ function* partTexts(value: Json | undefined): Generator<string> {
   if (!Array.isArray(value)) return;
   for (const part of value) {
     if (isObject(part)) yield* partTexts(part.type === "thinking" ? part.thinking : part.text);
+  }
+}
+
+/** The texts of reasoning's details; those that are encrypted say nothing about tokens. */
+function* detailTexts(details: readonly Json[]): Generator<string> {
+  for (const detail of details) {
+    if (!isObject(detail)) continue;
+    for (const text of [detail.text, detail.summary]) if (typeof text === "string") yield text;
   }
 }
 

@@ -49,7 +49,7 @@ export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
     },
     deltaTextsOf: writtenTexts,
     hasAnswer: ({ text }) => typeof text === "string" && text !== "",
-    hasImage: () => false,
+    imagesOf: () => [],
     callsTool: () => false,
     hasDelta: ({ text }) => text !== "",
     createDelta,

@@ -55,7 +55,7 @@ export function messageFrom(
   return {
     served: messageServedBy(body),
     texts: textsOf(blocks),
-    hasImage: false,
+    images: [],
     isAnswer: () => ownEnds.has(body.stop_reason) && hasAnswer(blocks),
     usages: usage ? [usage] : [],
     write({ usage, notice, balance }) {

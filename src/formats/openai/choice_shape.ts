@@ -27,8 +27,8 @@ export interface ChoiceShape {
   deltaTextsOf(choice: JsonObject): Iterable<string>;
   /** Whether a choice of a whole response has an answer: more than reasoning or a refusal. */
   hasAnswer(choice: JsonObject): boolean;
-  /** Whether a choice, of a whole response or of a chunk, has an image. */
-  hasImage(choice: JsonObject): boolean;
+  /** The URLs of the images in a choice, of a whole response or of a chunk. */
+  imagesOf(choice: JsonObject): readonly string[];
   /** Whether a choice of a chunk calls a tool. */
   callsTool(choice: JsonObject): boolean;
   /** Whether a choice of a chunk says anything besides its end. */

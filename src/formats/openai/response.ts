@@ -95,7 +95,7 @@ function completeFrom(
   return {
     served: servedBy(body),
     texts: textsOf(choices, shape),
-    hasImage: choices.some(shape.hasImage),
+    images: choices.flatMap(shape.imagesOf),
     isAnswer: () => isAnswer(body.choices, shape),
     usages: [usageIn(body) ?? []].flat(),
     write({ usage, notice, balance }) {

@@ -174,7 +174,7 @@ export class ChoiceStreamTransform implements StreamTransform {
     const index = plainNumber(choice.index);
     this.#seen.add(index);
     for (const text of this.#shape.deltaTextsOf(choice)) this.#options.meter.addText(text);
-    if (this.#shape.hasImage(choice)) this.#options.meter.producedImage = true;
+    for (const url of this.#shape.imagesOf(choice)) this.#options.meter.addImage(url);
     if (this.#shape.callsTool(choice)) this.#calling.add(index);
     if (typeof reason !== "string") return choice;
     this.#finished.add(index);

@@ -137,8 +137,12 @@ function writtenIn(value: Json): string {
   return text;
 }
 
-/** Whether a message has an image that the model made. */
-export function hasImagePart({ type, content }: JsonObject): boolean {
-  return type === "message" && Array.isArray(content) &&
-    content.some((part) => isObject(part) && /image/.test(plainText(part.type)));
+/** The URLs of images that the model made in a message; "" for one without a URL. */
+export function imagesIn({ type, content }: JsonObject): readonly string[] {
+  if (type !== "message" || !Array.isArray(content)) return [];
+  return content.flatMap((part) => {
+    if (!isObject(part) || !plainText(part.type).includes("image")) return [];
+    const url = isObject(part.image_url) ? part.image_url.url : part.image_url ?? part.url;
+    return typeof url === "string" ? url : "";
+  });
 }

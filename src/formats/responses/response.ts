@@ -14,7 +14,7 @@ import { parsedChunk } from "../openai/stream_error.ts";
 import { servedBy } from "../openai/usage.ts";
 import { closingOf, completedMembers, ownMessage, withClosing } from "./closing.ts";
 import { errorOfOwnEvent, eventType, failureOf } from "./failure.ts";
-import { hasImagePart, isCallersCall, writtenTexts } from "./output_items.ts";
+import { imagesIn, isCallersCall, writtenTexts } from "./output_items.ts";
 import { OutputState } from "./output_state.ts";
 import { ownIds } from "./own_ids.ts";
 import { isCutByBound, isFailed, normalizeObject, normalizeOutput } from "./response_object.ts";
@@ -68,7 +68,7 @@ function completeFrom(sent: JsonObject, options: ReadOptions): CompleteResponse 
     kept: keptIds(request, sent, { items: idsIn(sent.output), output: () => output }),
     served: servedBy(sent),
     texts: textsOfItems(output),
-    hasImage: output.some(hasImagePart),
+    images: output.flatMap(imagesIn),
     isAnswer: () => isAnswer(sent, output),
     usages: usage ? [usage] : [],
     write({ usage, notice, balance }) {

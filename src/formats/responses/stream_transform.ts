@@ -19,7 +19,7 @@ import {
   withClosing,
 } from "./closing.ts";
 import { eventType, failureOf, isErrorEvent } from "./failure.ts";
-import { hasImagePart } from "./output_items.ts";
+import { imagesIn } from "./output_items.ts";
 import { OutputState } from "./output_state.ts";
 import { ownIds } from "./own_ids.ts";
 import {
@@ -172,7 +172,7 @@ export class ResponseStreamTransform implements StreamTransform {
     this.#state.take(type, event);
     if (this.#state.hasSound) meter.noteUnreadOutput();
     if (type !== "response.output_item.done" || !isObject(event.item)) return;
-    if (hasImagePart(event.item)) meter.producedImage = true;
+    for (const url of imagesIn(event.item)) meter.addImage(url);
     // Calls of tools are due also where the stream breaks off later.
     const { calls } = this.#state.calls;
     if (Object.keys(calls).length > 0) meter.addUsage({ tool_usage: { ...calls } });
@@ -231,7 +231,7 @@ export class ResponseStreamTransform implements StreamTransform {
     this.#noteSent(response);
     const frames = this.#begin(type, {});
     const output = normalizeOutput(response.output, this.#head);
-    if (output.some(hasImagePart)) meter.producedImage = true;
+    for (const url of output.flatMap(imagesIn)) meter.addImage(url);
     const failed = isFailed(response) || type === "response.failed";
     this.#final = { ...event, type: failed ? "response.failed" : type };
     if (failed) {

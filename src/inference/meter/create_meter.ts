@@ -13,12 +13,13 @@ import type { InferenceServices } from "../services.ts";
 export function createMeter(
   { deps: { clock } }: Pick<InferenceServices, "deps">,
   { format, prompt }: Pick<AdmittedCall, "format" | "prompt">,
-  { input, terms, media, quote }: PaidTarget,
+  { input, model, terms, media, quote }: PaidTarget,
 ): UsageMeter {
   const output = quote.cap * input.choices;
   return new UsageMeter({
     countsTokens: !pricesOnlyUnits(terms.price),
     classes: format.kind === "passed" ? format.classes : undefined,
+    model,
     choices: input.choices,
     bounds: usageBounds({
       prompt: prompt.bound + (prompt.unknown ?? 0),

@@ -4,7 +4,7 @@ import type { UsageMeter } from "./usage_meter.ts";
 /** Adds to a meter what a complete response has used. */
 export function noteComplete(meter: UsageMeter, complete: CompleteResponse): void {
   for (const text of complete.texts) meter.addText(text);
-  if (complete.hasImage) meter.producedImage = true;
+  for (const url of complete.images) meter.addImage(url);
   meter.addServed(complete.served);
   for (const usage of complete.usages) meter.addUsage(usage);
 }

@@ -17,18 +17,28 @@ import {
 import { boundsOf, clampSide, tokensOf, type UsageBounds } from "../../pricing/usage_bounds.ts";
 import {
   inputTokensOf,
-  joinSides,
   outputTokensOf,
   type TokenClass,
   type TokenCounts,
   tokenCounts,
 } from "../../base/token_classes.ts";
+import { MadeImages } from "./made_images.ts";
+import {
+  type Counted,
+  inClass,
+  joined,
+  larger,
+  nothingCounted,
+  type Report,
+} from "./reported_side.ts";
 
 interface MeterOptions {
   /** False where tokens cost nothing: only those that are reported are recorded. */
   countsTokens?: boolean;
   /** Absent: those of text. */
   classes?: TokenClasses | undefined;
+  /** The model that is asked. */
+  model?: string;
   choices: number;
   /** The most that a provider's report is charged up to. */
   bounds: UsageBounds;
@@ -96,6 +106,7 @@ export class UsageMeter implements StreamMeter {
   #isUnbilled = false;
   /** Output has arrived since the provider's last usage. */
   #isBehind = false;
+  readonly #images = new MadeImages();
   #uncounted = "";
   #counted = 0;
   #countedInput: Promise<number> | null = null;
@@ -171,6 +182,13 @@ export class UsageMeter implements StreamMeter {
   /** Whether the prompt and the response have been reported. */
   get isReported(): boolean {
     return (this.#input?.total ?? 0) > 0 && (this.#output?.total ?? 0) > 0;
+  }
+
+  /** Adds an image that the model made; the same one counts once. */
+  addImage(url: string): void {
+    this.producedOutput = true;
+    this.producedImage = true;
+    this.#images.add(url);
   }
 
   /** Adds calls of tools at the provider that were seen, by the tool's name, as one more report. */
@@ -319,7 +337,10 @@ export class UsageMeter implements StreamMeter {
     if (!report) {
       if (!this.producedOutput) return { counts: tokenCounts({}), isReported: false };
       return this.countOutput().then((output) => ({
-        counts: tokenCounts({ output }),
+        counts: tokenCounts({
+          output,
+          imageOutput: this.#images.tokens([this.servedModel, this.#options.model]),
+        }),
         isReported: false,
       }));
     }
@@ -342,54 +363,13 @@ export class UsageMeter implements StreamMeter {
     const isSilent = report.total === 0 && this.producedOutput;
     if (isSilent || counted > report.total * tolerance) {
       const output = counts.output + counted - report.total;
-      return { counts: { ...counts, output }, isReported: false };
+      const imageOutput = isSilent
+        ? this.#images.tokens([this.servedModel, this.#options.model])
+        : counts.imageOutput;
+      return { counts: { ...counts, output, imageOutput }, isReported: false };
     }
     // An upstream that ignored the cap has delivered this much.
     const most = Math.max(bound, counted);
     return { counts: this.#clamped(counts, "output", most), isReported: report.total <= most };
   }
-}
-
-/** A report, as it counts for one side: the prompt or the response. */
-interface Report
-  extends Pick<ReportedUsage, "counts" | "toolInput" | "hasCitations" | "saysInput"> {
-  /** Tokens of this side. */
-  total: number;
-  /** Tokens of it that are in a narrower class. */
-  detail: number;
-}
-
-interface Counted {
-  counts: TokenCounts;
-  isReported: boolean;
-}
-
-function joined(input: Counted, output: Counted): TokenUsage {
-  const isReported = input.isReported && output.isReported;
-  return {
-    ...joinSides(input.counts, output.counts),
-    source: isReported ? "provider" : "estimated",
-  };
-}
-
-const nothingCounted: Counted = { counts: tokenCounts({}), isReported: true };
-
-/** Tokens of a response that is images or sound, or of such a prompt, without any details. */
-function inClass(counts: TokenCounts, name: TokenClass): TokenCounts {
-  if (name === "output" || name === "uncachedInput" || counts[name] > 0) return counts;
-  const { output, reasoning, uncachedInput } = counts;
-  return name.endsWith("Input")
-    ? { ...counts, [name]: uncachedInput, uncachedInput: 0 }
-    : { ...counts, [name]: output - reasoning, output: reasoning };
-}
-
-function larger(before: Report | null, next: Report): Report {
-  if (!before) return next;
-  if (before.total !== next.total) return before.total > next.total ? before : next;
-  if (before.detail !== next.detail) return before.detail > next.detail ? before : next;
-  return before.counts.cacheWriteHour > 0 && writtenOf(before) === writtenOf(next) ? before : next;
-}
-
-function writtenOf({ counts: { cacheWrite, cacheWriteHour } }: Report): number {
-  return cacheWrite + cacheWriteHour;
 }
