@@ -11,6 +11,7 @@ import { type Context, type Given, openContext } from "./farebox/context.ts";
 import { addExport } from "./farebox/export.ts";
 import { exitCodes, Failure } from "./farebox/failure.ts";
 import { addImport } from "./farebox/import.ts";
+import { addStatement } from "./farebox/statement.ts";
 import { addKeys } from "./farebox/keys.ts";
 import { addMoney } from "./farebox/money.ts";
 import { addPrices } from "./farebox/prices.ts";
@@ -38,6 +39,7 @@ const groups: readonly AddCommands[] = [
   addPrices,
   addExport,
   addImport,
+  addStatement,
   addArchive,
   addBackup,
   addRestore,

@@ -10,6 +10,7 @@ import { healthApiDoc } from "./health.ts";
 import { userApiDoc } from "./ledger/api/admin_api_doc.ts";
 import { ledgerApiDoc } from "./ledger/api/api_doc.ts";
 import { catalogueApiDoc } from "./pricing/api_doc.ts";
+import { statementApiDoc } from "./statements/api_doc.ts";
 import { summaryApiDoc } from "./summaries/api_doc.ts";
 import { metricsApiDoc } from "./metrics/api_doc.ts";
 import { paymentsApiDoc } from "./payments/api_doc.ts";
@@ -29,6 +30,7 @@ export const apiDoc: EndpointDocs = {
   ...ledgerApiDoc,
   ...userApiDoc,
   ...summaryApiDoc,
+  ...statementApiDoc,
   ...requestApiDoc,
   ...alertApiDoc,
   ...catalogueApiDoc,

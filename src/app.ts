@@ -99,6 +99,7 @@ import { createPasskeys } from "./wallets/passkeys.ts";
 import { takingBack } from "./wallets/take_back.ts";
 import { walletAdminRoutes } from "./wallets/admin_routes.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
+import { statementRoutes } from "./statements/routes.ts";
 import { summaryRoutes } from "./summaries/routes.ts";
 import { createRefusedModels } from "./summaries/refused_models.ts";
 import { createTopUsers } from "./summaries/top_users.ts";
@@ -235,6 +236,7 @@ function openHandlers(services: Services, load: Load): RouteHandlers {
     verify: verifyRoutes(services),
     catalogue: catalogueRoutes(services),
     summaries: summaryRoutes(services),
+    statements: statementRoutes(services),
     requests: requestRoutes(services),
     alerts: alertRoutes(services),
     confirm: confirmRoutes(services),

@@ -26,6 +26,7 @@ import type { catalogueRoutes } from "./pricing/routes.ts";
 import type { alertRoutes } from "./alerts/routes.ts";
 import type { confirmRoutes } from "./alerts/confirm_routes.tsx";
 import type { requestRoutes } from "./requests/routes.ts";
+import type { statementRoutes } from "./statements/routes.ts";
 import type { summaryRoutes } from "./summaries/routes.ts";
 import { type Route, type Routes, wordsBelowV1 } from "./mount.ts";
 import type { connectRoutes } from "./wallets/connect_routes.ts";
@@ -44,6 +45,7 @@ export interface RouteHandlers {
   walletAdmin: ReturnType<typeof walletAdminRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
   summaries: ReturnType<typeof summaryRoutes>;
+  statements: ReturnType<typeof statementRoutes>;
   requests: ReturnType<typeof requestRoutes>;
   alerts: ReturnType<typeof alertRoutes>;
   confirm: ReturnType<typeof confirmRoutes>;
@@ -197,6 +199,8 @@ function operatorRoutes(services: RouteHandlers): Routes {
     "/v1/admin/projects/:projectId/alerts": { GET: alerts.list },
     "/v1/admin/projects/:projectId/alerts/test-email": { POST: alerts.test },
     "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
+    "/v1/admin/projects/:projectId/statement": { GET: services.statements.statement },
+    "/v1/admin/projects/:projectId/balances": { GET: services.statements.balances },
     "/v1/admin/catalogue": { GET: catalogue.read, POST: catalogue.refresh },
     "/v1/admin/catalogue/diff": { POST: catalogue.diff },
     "/v1/admin/projects/:projectId/export": { GET: services.exports.exportRecords },

@@ -32,6 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   projects: ["config", "deps", "base", "store", "events"],
   summaries: ["deps", "base", "store", "projects"],
   ledger: ["config", "deps", "base", "store", "summaries", "projects", "events"],
+  statements: ["deps", "base", "store", "projects", "ledger"],
   requests: ["deps", "base", "store", "projects"],
   alerts: [
     "config",

@@ -184,7 +184,7 @@ async function listOfWallets(
 }
 
 /** The first wallet after the given one that this project was ever connected to, or null. */
-async function nextWallet(
+export async function nextWallet(
   kv: Kv,
   projectId: string,
   wallet: string | null,
