@@ -311,7 +311,7 @@ function openInference(services: Services) {
   fleet.join("keys", rateLimiter.parts.taken);
   fleet.join("keys_running", rateLimiter.parts.running);
   const reasoningModels = createReasoningModels(
-    deps.kv,
+    deps,
     (error) => deps.log("warn", "reasoning_not_stored", errorFields(error)),
   );
   return inferenceRoutes({

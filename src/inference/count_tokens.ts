@@ -13,6 +13,7 @@ import { endUserIfAny } from "../projects/end_user.ts";
 import { requireModel } from "../projects/key_models.ts";
 import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import { modelNotFound, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
+import { LearnedFacts } from "../upstreams/learned.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 import { withModel } from "./admit/call_targets.ts";
 import type { TextFormat } from "./format.ts";
@@ -118,8 +119,10 @@ async function readAsked(
   return { input: fitted, terms, caller, request };
 }
 
-/** Thrown instead of asking an upstream that speaks another format. */
+/** Thrown where an upstream has no such endpoint. */
 const notServed = new Error("the upstream does not count tokens");
+/** The name of the fact that an upstream does not count. */
+const withoutCounting = "counts no tokens";
 
 /** Creates a function that counts by asking upstreams; null where one is known not to count. */
 function createUpstreamCounter(
@@ -127,25 +130,19 @@ function createUpstreamCounter(
   endpoint: CountEndpoint,
 ) {
   const { format, writeBody, readCount } = endpoint;
-  const withoutCounting = new WeakSet<Upstream["knownDialects"]>();
-  // Behind the second, `callUpstream` would try another format.
-  const targets = [
-    { format: format.name, maxTokensFields: [] },
-    { format: "chat" as const, maxTokensFields: [] },
-  ];
+  const targets = [{ format: format.name, maxTokensFields: [] }];
 
   async function ask(upstream: Upstream, { input, request }: AskedCount, signal: AbortSignal) {
     const { response } = await callUpstream({
-      upstream: { ...upstream, formats: null },
+      // What is learned about calls says nothing about this endpoint.
+      upstream: { ...upstream, learned: new LearnedFacts(deps.clock) },
       endpoint: () => endpoint,
       input,
       targets,
       cap: 0,
       countPrompt: () => Promise.resolve(0),
-      writeBody(dialect) {
-        if (dialect.format !== format.name) throw notServed;
-        return writeBody(input);
-      },
+      writeBody: () => writeBody(input),
+      unserved: () => notServed,
       id: deps.id("req"),
       headers: () => ({
         ...format.upstreamHeaders?.(upstream.apiKey),
@@ -163,7 +160,8 @@ function createUpstreamCounter(
     if (!target) throw noUpstream(deps.config);
     const { upstream, model } = target;
     const speaks = upstream.formats?.includes(format.name) ?? true;
-    if (!speaks || withoutCounting.has(upstream.knownDialects)) return null;
+    const { learned } = upstream;
+    if (!speaks || learned.find(withoutCounting)) return null;
     const controller = new AbortController();
     const late = `no count within ${countingTimeoutMs} ms`;
     const stop = deps.clock.after(
@@ -174,10 +172,12 @@ function createUpstreamCounter(
     request.signal.addEventListener("abort", onDisconnect);
     try {
       const there = { ...asked, input: withModel(input, model) };
-      return await ask(upstream, there, controller.signal);
+      const count = await ask(upstream, there, controller.signal);
+      learned.forget(withoutCounting);
+      return count;
     } catch (error) {
       if (error !== notServed) throw error;
-      withoutCounting.add(upstream.knownDialects);
+      learned.addSign(withoutCounting, true);
       return null;
     } finally {
       stop();

@@ -263,10 +263,16 @@ export const commitMarkersPrefix: Key = ["commit"];
 export const readinessKey: Key = ["readiness"];
 
 /**
- * Whether a model of an upstream, by its URL, reports hidden reasoning. Written when that is first
- * reported. Kept forever.
+ * Whether a model of a project's upstream reports hidden reasoning. Written when that is first
+ * reported, and when it has changed. Kept forever.
  */
-export const modelReasoningKey = (url: string, model: string): Key => ["reasoning", url, model];
+export const modelReasoningKey = (
+  { projectId, name, url }: { projectId: string; name: string; url: string },
+  model: string,
+): Key => ["reasoning", projectId, name, url, model];
+
+/** The same for all projects, by the upstream's URL. Written by 0.9.0 only. */
+export const sharedReasoningKey = (url: string, model: string): Key => ["reasoning", url, model];
 
 /**
  * Until when the breaker of a target is open, in ms since 1970: of a model of an upstream, by a

@@ -12,7 +12,7 @@ import {
   dialectFor,
   isThinkingTooLong,
   isUnserved,
-  rememberDialect,
+  learnFrom,
 } from "./dialect.ts";
 import {
   beyondOurBounds,
@@ -35,7 +35,7 @@ interface UpstreamCall extends DialectCall {
   /** Media types that are accepted; absent: JSON, or events for a stream. */
   accept?: string | undefined;
   /** The error for an upstream without the endpoint; absent: the upstream's own error. */
-  unserved?: (() => ApiError) | undefined;
+  unserved?: (() => Error) | undefined;
   /**
    * Our own id of the call. A caller's id could equal another one's, and some servers hang then.
    */
@@ -64,15 +64,15 @@ export async function callUpstream(
   span: CallSpan,
 ): Promise<{ response: UpstreamResponse; dialect: Dialect }> {
   const { upstream, signal } = call;
-  let dialect = dialectFor(call);
+  const first = dialectFor(call);
+  let dialect = first;
   for (let corrections = 0;; corrections++) {
     const body = call.writeBody(dialect);
     const response = await (span
       ? span.run(() => send(call, body, dialect))
       : send(call, body, dialect));
     if (response.status === 200) {
-      // Only what has helped is remembered: a refusal may quote what the caller wrote.
-      if (corrections > 0) rememberDialect(call, dialect);
+      learnFrom(call, { first, taken: dialect });
       return { response, dialect };
     }
     const text = redactKey(await errorText(response, signal), upstream.apiKey);
@@ -84,7 +84,8 @@ export async function callUpstream(
       if (budget !== null && isThinkingTooLong(call, refused)) {
         throw thinkingTooLong(budget, `upstream status ${error.status}: ${error.message}`);
       }
-      if (call.unserved && isUnserved(error)) throw call.unserved();
+      const isUnknown = isUnserved(error) && !upstream.learned.hasServed(dialect.format);
+      if (call.unserved && isUnknown) throw call.unserved();
       throw toCallerError(error, response.header("retry-after"));
     }
     dialect = corrected;

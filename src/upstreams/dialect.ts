@@ -1,9 +1,9 @@
 import type { FormatName } from "../base/endpoints.ts";
-import { BoundedMap } from "../base/bounded_map.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import type { KnownFields } from "../projects/providers.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import type { UpstreamErrorBody } from "./errors.ts";
+import type { LearnedFacts } from "./learned.ts";
 
 /** The field by which an upstream is told how long a response may get. */
 export type MaxTokensField = "max_tokens" | "max_completion_tokens" | "max_output_tokens";
@@ -16,8 +16,8 @@ export interface DialectSource {
   formats: readonly FormatName[] | null;
   /** The fields that its provider takes, as far as they are known beforehand. */
   fields: KnownFields;
-  /** What this process has learned about the upstream's models. */
-  knownDialects: KnownDialects;
+  /** What this process has learned about the upstream for one project. */
+  learned: LearnedFacts;
 }
 
 /** As much of a request, of any format, as its dialect depends on. */
@@ -61,46 +61,54 @@ export interface Dialect {
   contextLeft: number;
 }
 
-/** What a model of an upstream accepted in a format, after it had refused something else. */
-export type KnownDialects = Map<string, KnownDialect>;
-
-/** Nothing is known yet. */
-export function newKnownDialects(): KnownDialects {
-  return new BoundedMap(modelsRememberedMax);
-}
-
-interface KnownDialect extends Partial<Omit<Dialect, "contextLeft" | "format">> {
-  /** Formats that the upstream has said it does not serve. */
-  unserved?: readonly FormatName[];
-}
-
-const modelsRememberedMax = 1_000;
-
 // These models refuse `max_tokens`. Everywhere else it is the field that every server knows: some
 // ignore the newer one silently and would then write without a bound.
 const newFieldNames = /^(o\d|gpt-5)/;
 
-/** The dialect of a model, as far as is known. */
+/**
+ * The dialect of a model: the usual one, changed by what was learned. A bound that was learned does
+ * not lower what a caller asked for.
+ */
 export function dialectFor(call: DialectCall): Dialect {
-  const { upstream: { formats, knownDialects }, targets } = call;
-  const known = knownDialects.get(keyOf(call));
-  const isSpoken = ({ format }: CallFormat) =>
-    formats ? formats.includes(format) : !known?.unserved?.includes(format);
-  const target = targets.find(isSpoken) ?? callersTarget(call);
-  return { ...dialectIn(target, call, known), maxTokens: known?.maxTokens ?? Infinity };
+  const { upstream: { learned }, input, targets } = call;
+  const usual = usualDialect(call);
+  if (learned.isEmpty) return usual;
+  const names = factsOf(call);
+  const format = learned.find(names.format);
+  const target = targets.find((target) => target.format === format) ?? usualTarget(call);
+  const spoken = target.format === usual.format ? usual : dialectIn(target, call);
+  const field = learned.find(names.field);
+  const most = input.maxTokens === null ? learned.find(names.maxTokens) : undefined;
+  const refusesUsage = input.stream && learned.find(names.usage) === false;
+  return {
+    ...spoken,
+    maxTokensField: target.maxTokensFields.find((name) => name === field) ?? spoken.maxTokensField,
+    requestsUsage: spoken.requestsUsage && !refusesUsage,
+    maxTokens: typeof most === "number" ? most : Infinity,
+  };
+}
+
+/** The dialect of a call before anything is learned. */
+function usualDialect(call: DialectCall): Dialect {
+  return dialectIn(usualTarget(call), call);
+}
+
+function usualTarget(call: DialectCall): CallFormat {
+  const { upstream: { formats }, targets } = call;
+  const spoken = formats && targets.find(({ format }) => formats.includes(format));
+  return spoken ?? callersTarget(call);
 }
 
 function dialectIn(
   { format, maxTokensFields }: CallFormat,
-  { upstream, input }: DialectCall,
-  known: KnownDialect | undefined,
+  { upstream, input }: Pick<DialectCall, "upstream" | "input">,
 ): Dialect {
   const { maxTokensField, fields } = upstream;
-  const wanted = maxTokensField ?? known?.maxTokensField ?? fields.maxTokensField ??
+  const wanted = maxTokensField ?? fields.maxTokensField ??
     (newFieldNames.test(input.model) ? "max_completion_tokens" : "max_tokens");
   return {
     format,
-    requestsUsage: known?.requestsUsage ?? fields.requestsUsage ?? true,
+    requestsUsage: fields.requestsUsage ?? true,
     maxTokensField: maxTokensFields.includes(wanted) ? wanted : maxTokensFields[0] ?? wanted,
     maxTokens: Infinity,
     contextLeft: Infinity,
@@ -113,20 +121,43 @@ function callersTarget({ targets }: DialectCall): CallFormat {
   return target;
 }
 
-/** What is learned holds for one model, and for the format of its callers. */
-function keyOf(call: DialectCall): string {
-  return `${callersTarget(call).format} ${call.input.model}`;
+/** The names of facts: they hold for one model, and for the format of its callers. */
+function factsOf(call: DialectCall) {
+  const about = `${callersTarget(call).format} ${call.input.model}`;
+  return {
+    format: `format ${about}`,
+    field: `field ${about}`,
+    usage: `usage ${about}`,
+    maxTokens: `maxTokens ${about}`,
+  };
 }
 
-/** Remembers a dialect that a model accepted after it had refused another. */
-export function rememberDialect(call: DialectCall, dialect: Dialect): void {
-  const { upstream: { knownDialects }, input, targets } = call;
-  const { format, requestsUsage, maxTokensField, maxTokens } = dialect;
-  const known = knownDialects.get(keyOf(call));
-  const streamed = input.stream ? { requestsUsage } : {};
-  const refused = targets.slice(0, targets.findIndex((target) => target.format === format));
-  const unserved = refused.map((target) => target.format);
-  knownDialects.set(keyOf(call), { ...known, ...streamed, unserved, maxTokensField, maxTokens });
+/**
+ * Learns from a call that was answered: what it changed after a refusal is a sign, and what it did
+ * in the usual way is forgotten as a fact. Only what has helped is learned: a refusal may quote
+ * what the caller wrote. `first` is the dialect that the call began with, `taken` the answered one.
+ */
+export function learnFrom(
+  call: DialectCall,
+  { first, taken }: { first: Dialect; taken: Dialect },
+): void {
+  const { upstream: { learned }, input, cap } = call;
+  if (learned.isEmpty && first === taken) return learned.noteServed(taken.format);
+  const usual = usualDialect(call);
+  if (taken.format === usual.format) learned.noteServed(taken.format);
+  const names = factsOf(call);
+  const note = (name: string, of: (dialect: Dialect) => string | number | boolean) => {
+    if (of(taken) === of(usual)) learned.forget(name);
+    else if (of(taken) !== of(first)) learned.addSign(name, of(taken));
+  };
+  note(names.format, ({ format }) => format);
+  if (taken.format === first.format) note(names.field, ({ maxTokensField }) => maxTokensField);
+  if (input.stream) note(names.usage, ({ requestsUsage }) => requestsUsage);
+  // A bound that is no longer than what was learned says nothing about it.
+  const sent = Math.min(cap, taken.contextLeft);
+  if (taken.maxTokens !== Infinity || sent > Number(learned.lastValue(names.maxTokens) ?? 0)) {
+    note(names.maxTokens, ({ maxTokens }) => maxTokens);
+  }
 }
 
 /** The dialect in the next format, where an upstream does not serve the one that was tried. */
@@ -134,17 +165,35 @@ function otherFormat(
   call: DialectCall,
   { dialect, error }: { dialect: Dialect; error: UpstreamErrorBody },
 ): Dialect | null {
-  const { upstream: { formats }, targets } = call;
+  const { upstream: { formats, learned }, targets } = call;
   if (formats !== null || !isUnserved(error)) return null;
+  // A server that restarts has no endpoint for a while.
+  if (learned.hasServed(dialect.format)) return null;
   const tried = targets.findIndex(({ format }) => format === dialect.format);
   const next = targets[tried + 1];
-  return next ? dialectIn(next, call, undefined) : null;
+  return next ? dialectIn(next, call) : null;
 }
 
-/** Whether an error says that there is no such endpoint, and not that there is no such model. */
-export function isUnserved({ status, code, message }: UpstreamErrorBody): boolean {
+/** Says that something is not found, and not what. */
+const bareNotFound =
+  /^\W*(?:404\W*)?(?:the )?(?:requested )?(?:page |file |resource |path |route |url )?(?:was |is )?(?:not[ _]?found|does not exist)?\W*$/i;
+/** Names a path, and nothing that a request could be about. */
+const pathWords = /\b(?:url|uri|path|routes?|endpoint|page|method|cannot post)\b/i;
+const thingWords =
+  /\b(?:models?|deployment|image|file|document|audio|video|response|conversation|prompt|container|tool|item|user|organization|project|id)\b/i;
+
+const thingCodes = /model|deployment|response|file|image|conversation/i;
+
+/**
+ * Whether an error says that there is no such endpoint. A 404 about a thing, such as a model, an id
+ * or a file, does not.
+ */
+export function isUnserved({ status, code, param, message }: UpstreamErrorBody): boolean {
   if (status === 405 || status === 501) return true;
-  return status === 404 && code !== "model_not_found" && !/model/i.test(message);
+  if (status !== 404 || param !== null) return false;
+  if (code !== null && thingCodes.test(code)) return false;
+  if (code === "unknown_url" || bareNotFound.test(message)) return true;
+  return pathWords.test(message) && !thingWords.test(message);
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Project } from "../projects/schema.ts";
 import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
-import { type KnownDialects, newKnownDialects } from "./dialect.ts";
+import { LearnedFacts } from "./learned.ts";
 import { isDated } from "./address.ts";
 import { createModelLists, type ModelLists } from "./model_lists.ts";
 import { respondInSandbox, sandboxModel } from "./sandbox.ts";
@@ -23,8 +23,8 @@ import type {
   Upstream,
 } from "./upstream.ts";
 
-/** The most URLs of upstreams of whose models anything is remembered. */
-const urlsMax = 10_000;
+/** The most upstreams of projects of which anything is remembered. */
+const upstreamsMax = 10_000;
 
 /** The upstreams of projects, and what they serve. */
 export interface Upstreams {
@@ -44,8 +44,9 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
   const { config } = deps;
   const modelLists = createModelLists(deps);
   const instance = readInstanceUpstreams(config);
-  const learned = new BoundedMap<string, KnownDialects>(urlsMax);
-  const dialectsOf = (url: string) => learned.getOrMake(url, newKnownDialects);
+  const facts = new BoundedMap<string, LearnedFacts>(upstreamsMax);
+  const factsOf = (owner: string, { name, url }: Pick<Upstream, "name" | "url">) =>
+    facts.getOrMake(`${owner} ${name} ${url}`, () => new LearnedFacts(deps.clock));
 
   function open(
     name: string,
@@ -68,7 +69,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
       modelsPath,
       apiVersion: settings.apiVersion ?? null,
       timeouts: settings.timeouts ?? {},
-      knownDialects: dialectsOf(url),
+      learned: factsOf(owner, { name, url }),
       owner,
       request: deps.requestUpstream,
     };
@@ -98,7 +99,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     ...unnamed,
     ...config.upstream,
     fields: fieldsAt(config.upstream.url),
-    knownDialects: dialectsOf(config.upstream.url),
+    learned: new LearnedFacts(deps.clock),
     request: deps.requestUpstream,
   };
   const sandbox: Upstream = {
@@ -106,14 +107,23 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     formats: ["chat"],
     url: "http://sandbox.invalid/v1",
     apiKey: null,
-    knownDialects: dialectsOf("sandbox"),
+    learned: new LearnedFacts(deps.clock),
     request: requestByFetch((url, init) => respondInSandbox(new Request(url, init), deps)),
   };
+
+  const seen = new BoundedMap<string, Upstream>(upstreamsMax);
+  /** An upstream of the instance with what was learned about it for this project alone. */
+  function asSeenBy({ id }: Project, upstream: Upstream): Upstream {
+    const { name, url } = upstream;
+    const learned = () => factsOf(id, upstream);
+    return seen.getOrMake(`${id} ${name} ${url}`, () => ({ ...upstream, learned: learned() }));
+  }
 
   function usualUpstreamOf(project: Project, model: string): Promise<Upstream> | Upstream | null {
     if (config.dev && model === sandboxModel) return sandbox;
     const { upstream } = project;
-    return upstream ? openedAs(project, usualUpstream, upstream) : fromEnvironment;
+    if (upstream) return openedAs(project, usualUpstream, upstream);
+    return fromEnvironment && asSeenBy(project, fromEnvironment);
   }
 
   /** A project's upstream of this name, else the instance's; `default` is the usual one. */
@@ -122,7 +132,8 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
     const settings = Object.hasOwn(upstreams, name) ? upstreams[name] : undefined;
     if (settings) return { upstream: await openedAs(project, name, settings), settings };
     const found = ofInstance.get(name);
-    if (found || name !== usualUpstream) return found ?? null;
+    if (found) return { ...found, upstream: asSeenBy(project, found.upstream) };
+    if (name !== usualUpstream) return null;
     const upstream = await usualUpstreamOf(project, model);
     return upstream && { upstream, settings: null };
   }

@@ -1,4 +1,5 @@
 import type { ModelRoute } from "../../src/projects/upstream_schema.ts";
+import { LearnedFacts } from "../../src/upstreams/learned.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { testPricing } from "./world.ts";
 import type { ChoiceCall } from "../../src/upstreams/target_choice.ts";
@@ -20,7 +21,7 @@ export function upstreamNamed(name: string, apiKey: string | null = null): Upstr
     apiVersion: null,
     timeouts: {},
     owner: "operator",
-    knownDialects: new Map(),
+    learned: new LearnedFacts({ elapsed: () => 0 }),
     request: () => Promise.reject(new Error("never asked")),
   };
 }

@@ -79,6 +79,7 @@ function prepare(
     toolCallsMax: terms.maxToolCalls ?? toolCallsHeld,
   });
   format.requirePriced(request, covers, project.allowedFields);
+  const at = { projectId: project.id, name: upstream.name, url: upstream.url };
   return {
     target,
     upstream,
@@ -87,8 +88,8 @@ function prepare(
     input: request,
     removedTools,
     reasoning: {
-      isKnown: () => terms.reasoning ?? reasoningModels.reasons(upstream.url, model),
-      isPossible: () => terms.reasoning ?? reasoningModels.mayReason(upstream.url, model),
+      isKnown: () => terms.reasoning ?? reasoningModels.reasons(at, model),
+      isPossible: () => terms.reasoning ?? reasoningModels.mayReason(at, model),
     },
   };
 }

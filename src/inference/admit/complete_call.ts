@@ -54,8 +54,8 @@ export async function findTargetsOf(
   const whose = { project, user };
   const { hiddenTokens, turns, upstream } = await resolveReferences(deps, whose, references);
   const targets = prepareTargets(services, read, withUpstream(priced, upstream));
-  for (const target of targets) {
-    const loading = services.reasoningModels.load(target.upstream.url, target.model);
+  for (const { upstream: { name, url }, model } of targets) {
+    const loading = services.reasoningModels.load({ projectId: project.id, name, url }, model);
     if (loading) await loading;
   }
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });

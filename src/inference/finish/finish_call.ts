@@ -210,7 +210,12 @@ function answerKey(
 /** Notes what a response reports: reasoning tokens, and usage that is not as expected. */
 function noteReports({ reasoningModels, deps }: FinishServices, call: AdmittedCall): void {
   const { id: chat, requestId, attempt: { target, meter: { doubtful, reasoning } } } = call;
-  if (reasoning !== null) reasoningModels.note(target.upstream.url, target.model, reasoning);
+  const { upstream: { name, url }, model, input: { asksReasoning } } = target;
+  // A model that was asked to reason may not do so by itself.
+  if (reasoning !== null && !asksReasoning) {
+    const { id: projectId } = call.caller.snapshot.project;
+    reasoningModels.note({ projectId, name, url }, model, reasoning);
+  }
   if (!doubtful) return;
   const { prompt_tokens, completion_tokens } = doubtful;
   const count = (value: unknown) => (typeof value === "number" ? value : null);

@@ -307,15 +307,17 @@ Deno.test("chat to messages: what Anthropic cannot do is 400 by name, reaches no
   assert.equal((await world.balance("ada")).available, "1");
 });
 
-Deno.test("chat to messages: an upstream without the endpoint of chat is asked for messages, once", async () => {
+Deno.test("chat to messages: an upstream without the endpoint of chat is asked for messages, after two refusals at once", async () => {
   using world = await paidWorld({ upstream: { url: upstream.url, apiKey: upstream.apiKey } });
   world.upstream.reply(({ url }) =>
     url.endsWith("/messages")
       ? Response.json(message())
       : Response.json({ error: { message: "Not Found" } }, { status: 404 })
   );
-  for (let calls = 0; calls < 2; calls++) assert.equal((await chat(world)).status, 200);
+  for (let calls = 0; calls < 3; calls++) assert.equal((await chat(world)).status, 200);
   assert.deepEqual(world.upstream.calls.map(({ url }) => url.replace("https://own.test/v1", "")), [
+    "/chat/completions",
+    "/messages",
     "/chat/completions",
     "/messages",
     "/messages",

@@ -192,7 +192,7 @@ Deno.test("messages to chat: absent usage is counted by ourselves, and a broken 
   ]);
 });
 
-Deno.test("messages to chat: an upstream without messages is asked for a chat, once", async () => {
+Deno.test("messages to chat: an upstream without messages is asked for a chat, after two refusals at once", async () => {
   using world = await messagesWorld({
     project: { upstream: { url: upstream.url, apiKey: "sk-up" } },
   });
@@ -201,8 +201,10 @@ Deno.test("messages to chat: an upstream without messages is asked for a chat, o
       ? Response.json({ error: { message: "Not Found" } }, { status: 404 })
       : completion()
   );
-  for (let calls = 0; calls < 2; calls++) assert.equal((await send(world)).status, 200);
+  for (let calls = 0; calls < 3; calls++) assert.equal((await send(world)).status, 200);
   assert.deepEqual(world.upstream.calls.map(({ url }) => url.replace("https://own.test/v1", "")), [
+    "/messages",
+    "/chat/completions",
     "/messages",
     "/chat/completions",
     "/chat/completions",

@@ -47,7 +47,7 @@ for (
 }
 
 for (const status of [404, 405, 501]) {
-  Deno.test(`count_tokens: an upstream without it (${status}) is asked once; then we count`, async () => {
+  Deno.test(`count_tokens: an upstream without it (${status}) is asked twice; then we count`, async () => {
     using world = await messagesWorld();
     world.upstream.reply(() =>
       Response.json({ error: { message: "Not Found", type: "x" } }, { status })
@@ -58,7 +58,11 @@ for (const status of [404, 405, 501]) {
     const text = "word ".repeat(1_000);
     const long = await count(world, { messages: [{ role: "user", content: text }] });
     assert.ok(long.body.input_tokens > 1_000 && long.body.input_tokens < 1_100);
-    assert.equal(world.upstream.calls.length, 1);
+    assert.equal((await count(world)).status, 200);
+    assert.equal(world.upstream.calls.length, 2);
+    await world.clock.advance(10 * 60_000);
+    world.upstream.reply(() => Response.json({ input_tokens: 42 }));
+    assert.deepEqual((await count(world)).body, { input_tokens: 42 });
   });
 }
 
