@@ -3,7 +3,8 @@ import type { Deps, UpstreamRequest } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
 import { endpointUrl, upstreamHeaders } from "./address.ts";
 import { abortError, readUpstreamBody } from "./client.ts";
-import { redactKey, upstreamTimeout, upstreamUnreachable } from "./errors.ts";
+import { redactKey } from "./error_body.ts";
+import { upstreamTimeout, upstreamUnreachable } from "./errors.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** A request to an upstream that is no call of a model, and costs nothing. */

@@ -14,10 +14,9 @@ import {
   isUnserved,
   learnFrom,
 } from "./dialect.ts";
+import { readUpstreamError, redactKey } from "./error_body.ts";
 import {
   beyondOurBounds,
-  readUpstreamError,
-  redactKey,
   thinkingTooLong,
   toCallerError,
   upstreamDisconnected,

@@ -2,7 +2,7 @@ import type { FormatName } from "../base/endpoints.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import type { KnownFields } from "../projects/providers.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
-import type { UpstreamErrorBody } from "./errors.ts";
+import type { UpstreamErrorBody } from "./error_body.ts";
 import type { LearnedFacts } from "./learned.ts";
 
 /** The field by which an upstream is told how long a response may get. */

@@ -1,8 +1,8 @@
-import type { Secret } from "../base/secret.ts";
 import { ApiError, type ErrorDetail } from "../base/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
 import type { Config } from "../config/config.ts";
 import type { Deps } from "../deps.ts";
+import { isAccountError } from "./account_errors.ts";
+import { errorCharsMax, readUpstreamError, type UpstreamErrorBody } from "./error_body.ts";
 import { maskOperator } from "./mask.ts";
 import { sandboxModel } from "./sandbox.ts";
 
@@ -26,111 +26,12 @@ export class UpstreamError extends ApiError {
   }
 }
 
-/** The content of an upstream's error body, whatever its shape. */
-export interface UpstreamErrorBody {
-  status: number;
-  message: string;
-  type: string | null;
-  param: string | null;
-  code: string | null;
-  /** Google's reason, beside a code that only repeats the status. */
-  reason: string | null;
-  /** The error of the provider behind a router, as OpenRouter passes it on. */
-  behind: UpstreamErrorBody | null;
-}
-
 /** Statuses that concern the caller's request, and are passed on. */
 const callersFault = new Set([400, 404, 413, 422, 429]);
-const ownersStatuses = [401, 402, 403];
-const ownersWords =
-  /insufficient_quota|credit_balance|billing|invalid_api_key|api_key_invalid|authentication/i;
-const messageCharsMax = 2_000;
 /** Anthropic's status for a server that is overloaded, which its clients know: 529. */
 const overloadedStatus = 529;
 /** The `Retry-After` for a 429 that has none, in seconds. */
 const defaultRetryAfter = "1";
-
-/** Removes the operator's key from a text: some servers repeat it. */
-export function redactKey(text: string, apiKey: Secret | null): string {
-  return apiKey ? text.replaceAll(apiKey.reveal(), "[redacted]") : text;
-}
-
-/** Reads a redacted error body in OpenAI's shape, or a similar one. */
-export function readUpstreamError(status: number, text: string): UpstreamErrorBody {
-  const sent = parsed(text);
-  // Google's OpenAI-compatible endpoint wraps it in a list.
-  const body = Array.isArray(sent) ? sent[0] : sent;
-  const error = isObject(body) ? errorIn(body) ?? body : null;
-  const detail = isObject(error) ? error : {};
-  const message = typeof error === "string"
-    ? error
-    : detail.message ?? detail.detail ?? detail.text;
-  const [invalid, ...more] = invalidFields(isObject(message) ? message.detail : message);
-  const details = invalid ? [invalid, ...more].map(({ said }) => said).join("; ") : asText(message);
-  return {
-    status,
-    message: (details ?? "").slice(0, messageCharsMax),
-    type: asText(detail.type),
-    param: asText(detail.param) ?? invalid?.param ?? null,
-    code: asText(detail.code) ?? asText(detail.error_code),
-    reason: reasonIn(detail.details),
-    behind: faultBehind(status, detail.metadata),
-  };
-}
-
-/** The error in a body or a chunk: its own, else its choice's, as OpenRouter has it; or null. */
-export function errorIn({ error, choices }: JsonObject): Json | null {
-  if (error) return error;
-  const [choice] = Array.isArray(choices) ? choices : [];
-  return isObject(choice) && choice.error ? choice.error : null;
-}
-
-/** Whether every choice of a body or a chunk is an error. A model has written nothing of it. */
-export function areErrors(choices: readonly Json[]): boolean {
-  return choices.length > 0 &&
-    choices.every((choice) =>
-      isObject(choice) && (Boolean(choice.error) || choice.finish_reason === "error")
-    );
-}
-
-function reasonIn(details: unknown): string | null {
-  const found = Array.isArray(details) ? details.find((one) => isObject(one) && one.reason) : null;
-  return isObject(found) ? asText(found.reason) : null;
-}
-
-function faultBehind(status: number, metadata: unknown): UpstreamErrorBody | null {
-  if (!isObject(metadata) || typeof metadata.raw !== "string") return null;
-  const { raw } = metadata;
-  return readUpstreamError(status, parsed(raw) === null ? JSON.stringify({ message: raw }) : raw);
-}
-
-/** Invalid fields as FastAPI lists them: https://fastapi.tiangolo.com/tutorial/handling-errors/ */
-function invalidFields(list: unknown): { param: string; said: string }[] {
-  if (!Array.isArray(list)) return [];
-  return list.flatMap((item) => {
-    if (!isObject(item) || !Array.isArray(item.loc)) return [];
-    const param = item.loc.filter((part, at) => at > 0 || part !== "body").join(".");
-    return [{ param, said: `${param}: ${asText(item.msg) ?? "not valid"}` }];
-  });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return null;
-  }
-}
-
-function asText(value: unknown): string | null {
-  return typeof value === "string" || typeof value === "number" ? String(value) : null;
-}
-
-/** Whether an error concerns the operator's account or key, and must not reach our caller. */
-export function isOwnerError({ status, type, code, reason }: UpstreamErrorBody): boolean {
-  return ownersStatuses.includes(status) || ownersStatuses.includes(Number(code)) ||
-    ownersWords.test(`${type} ${code} ${reason}`);
-}
 
 /**
  * An upstream's error as our caller sees it. Errors about the request are passed on, and so is the
@@ -143,7 +44,7 @@ export function toCallerError(error: UpstreamErrorBody, retryAfter: string | nul
   const sent = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter) ? retryAfter : null;
   const wait = sent ?? (status === 429 ? defaultRetryAfter : null);
   const retry = wait === null ? {} : { headers: { "retry-after": wait } };
-  const isOwners = isOwnerError(error);
+  const isOwners = isAccountError(error);
   if (isOwners || !callersFault.has(status)) {
     const isOverloaded = status === 503 || status === overloadedStatus;
     const shown = status === overloadedStatus && !isOwners ? status : 502;
@@ -172,7 +73,7 @@ export function toCallerError(error: UpstreamErrorBody, retryAfter: string | nul
 export function maskError(
   { message, type, param, code }: UpstreamErrorBody,
 ): Pick<UpstreamErrorBody, "message" | "type" | "param" | "code"> {
-  const shown = (text: string | null) => text && maskOperator(text.slice(0, messageCharsMax));
+  const shown = (text: string | null) => text && maskOperator(text.slice(0, errorCharsMax));
   return {
     message: maskOperator(message),
     type: shown(type),
@@ -202,7 +103,8 @@ export function errorInBody(text: string): ApiError | null {
   const number = Number(body.code);
   const name = `${body.code} ${body.type} ${body.reason}`.toLowerCase();
   const isStatus = (number >= 400 && number < 500) || number === 503 || number === 529;
-  const status = isStatus ? number : statusOfCode.find(([pattern]) => pattern.test(name))?.[1];
+  const named = isStatus ? number : statusOfCode.find(([pattern]) => pattern.test(name))?.[1];
+  const status = named ?? (isAccountError(body) ? 402 : undefined);
   return status === undefined ? null : toCallerError({ ...body, status }, null);
 }
 

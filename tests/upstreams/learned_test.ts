@@ -5,7 +5,7 @@ import { emptyWrite } from "../../src/store/kv.ts";
 import { LearnedFacts } from "../../src/upstreams/learned.ts";
 import { createReasoningModels } from "../../src/upstreams/reasoning.ts";
 import { chat, chatStream } from "../support/chat.ts";
-import { asAda, messageObject } from "../support/messages.ts";
+import { messageObject } from "../support/messages.ts";
 import { completion, helloStream, readEvents, usage } from "../support/upstream.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 

@@ -10,13 +10,11 @@ import type {
   EventAssembler,
   ResponseHead,
 } from "../../inference/upstream_response.ts";
+import { areErrors, readUpstreamError, redactKey } from "../../upstreams/error_body.ts";
 import {
-  areErrors,
   beyondOurBounds,
   errorInBody,
   invalidUpstreamResponse,
-  readUpstreamError,
-  redactKey,
   upstreamDisconnected,
 } from "../../upstreams/errors.ts";
 import { ChunkAssembler } from "./assemble.ts";

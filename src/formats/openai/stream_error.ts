@@ -2,21 +2,15 @@ import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
 import { isObject, type Json, parseJson, plainNumber } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
-import {
-  areErrors,
-  errorInBody,
-  isOwnerError,
-  maskError,
-  readUpstreamError,
-  redactKey,
-  UpstreamError,
-} from "../../upstreams/errors.ts";
+import { isAccountError } from "../../upstreams/account_errors.ts";
+import { areErrors, readUpstreamError, redactKey } from "../../upstreams/error_body.ts";
+import { errorInBody, maskError, UpstreamError } from "../../upstreams/errors.ts";
 
 /** An error event as our caller sees it. Problems of the operator's account are only logged. */
 export function streamError(text: string, apiKey: Secret | null): ApiError {
   const upstreamError = readUpstreamError(502, redactKey(text, apiKey));
   const cause = `an error within the stream: ${upstreamError.message}`;
-  if (isOwnerError(upstreamError)) {
+  if (isAccountError(upstreamError)) {
     const message = "The upstream failed during the response.";
     return new UpstreamError("account", 502, { message, code: "upstream_unavailable", cause });
   }

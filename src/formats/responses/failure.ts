@@ -2,12 +2,8 @@ import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
-import {
-  errorInBody,
-  readUpstreamError,
-  redactKey,
-  toCallerError,
-} from "../../upstreams/errors.ts";
+import { readUpstreamError, redactKey } from "../../upstreams/error_body.ts";
+import { errorInBody, toCallerError } from "../../upstreams/errors.ts";
 import { isErrorChunk, parsedChunk, streamError } from "../openai/stream_error.ts";
 
 /** Codes of a failed response that concern what its caller sent. */

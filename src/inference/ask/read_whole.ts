@@ -9,12 +9,12 @@ import {
   isLargePart,
   type LargeEventPart,
 } from "../../upstreams/event_reader.ts";
+import { redactKey } from "../../upstreams/error_body.ts";
 import {
   beyondOurBounds,
   errorInBody,
   invalidUpstreamResponse,
   isOurBound,
-  redactKey,
 } from "../../upstreams/errors.ts";
 import type { AdmittedCall } from "../call.ts";
 import { BodyScan, type Scannable } from "../meter/body_scan.ts";

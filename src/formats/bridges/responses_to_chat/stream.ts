@@ -8,7 +8,8 @@ import {
 } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { joinReports } from "../../../pricing/join_reports.ts";
-import { errorIn, invalidUpstreamResponse, redactKey } from "../../../upstreams/errors.ts";
+import { errorIn, redactKey } from "../../../upstreams/error_body.ts";
+import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
 import { chatChoice } from "../../chat/choice.ts";
 import { hasOutput } from "../../openai/progress.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
