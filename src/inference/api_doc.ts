@@ -46,6 +46,11 @@ export const callHeaders = z.object({
   "X-Service-Removed-Tools": text(
     "Tools that were removed from the request, because they run at the provider and have no price.",
   ),
+  "X-Service-Output-Limit": text(
+    "Where the output is bounded below what was asked for, or below what is usual: the tokens, " +
+      "and by what: `16384; by=project`. `balance`; `limit`, a limit of spending or the key's " +
+      "budget; `project`, the owner's `maxOutputTokens`; `model`, what the model can write.",
+  ),
   ...routeHeaders,
   "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,

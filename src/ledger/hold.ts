@@ -5,6 +5,7 @@ import type { RateState } from "../base/rate.ts";
 import type { Deps } from "../deps.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/project_cache.ts";
+import { ownLimitsOf } from "../projects/user_limits.ts";
 import { entryKey } from "../store/keys.ts";
 import type { Budget } from "../store/budgets.ts";
 import type { Key, Write } from "../store/kv.ts";
@@ -224,7 +225,7 @@ export function createHolds(
 
 function applyHold<Q extends Quote>(
   tx: AccountTx,
-  { id, snapshot, quote, events, mark, budgets }: HoldRequest<Q>,
+  { ref, id, snapshot, quote, events, mark, budgets }: HoldRequest<Q>,
   patient: boolean,
 ): OpResult<HoldResult<Q>> {
   if (tx.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
@@ -234,7 +235,7 @@ function applyHold<Q extends Quote>(
   if (!spending.authorized) return refused(tx, "authorization_required");
   const { requests, tokens } = spending;
   if (requests?.remaining === 0 || tokens?.remaining === 0) return refused(tx, "rate_limited");
-  requireHoldCapacity(tx);
+  requireHoldCapacity(tx, ref.user);
   const { account, account: { balance } } = tx;
   const bounds = tx.bounds(budgets);
   const quoted = quote({
@@ -275,16 +276,25 @@ function balanceViewOf({ account: { balance, held }, snapshot }: AccountTx): Bal
 }
 
 /** Throws 429 at the limit of the user, or at the capacity of one account. */
-function requireHoldCapacity({ account, ownHolds, spending, hasEnded }: AccountTx): void {
+function requireHoldCapacity(
+  { account, ownHolds, spending, hasEnded, snapshot: { project } }: AccountTx,
+  user: string,
+): void {
   const { concurrent } = spending;
   const running = ownHolds.filter((hold) => !hasEnded(hold));
-  if (concurrent !== null && running.length >= concurrent) throw tooManyHolds(concurrent);
-  if (account.holds.length >= holdsPerAccountMax) throw tooManyHolds(holdsPerAccountMax);
+  if (concurrent !== null && running.length >= concurrent) {
+    const isOwn = ownLimitsOf(project, user)?.concurrent !== undefined;
+    const setting = isOwn ? "limits.users" : "limits.user.concurrent";
+    throw tooManyHolds(concurrent, `the project's limit, '${setting}'`);
+  }
+  if (account.holds.length >= holdsPerAccountMax) {
+    throw tooManyHolds(holdsPerAccountMax, "the most that one balance can have");
+  }
 }
 
-function tooManyHolds(most: number): ApiError {
+function tooManyHolds(most: number, bound: string): ApiError {
   return new ApiError(429, {
-    message: `This user has ${most} requests running, which is the limit.`,
+    message: `This user has ${most} requests running, which is ${bound}.`,
     type: "rate_limit_error",
     code: "concurrency_limit",
     headers: { "retry-after": "1" },

@@ -7,10 +7,11 @@ import { providerNamed } from "../projects/providers.ts";
 import type { UpstreamSettings } from "../projects/upstream_schema.ts";
 import { type Catalogue, providerOfUrl } from "./catalogue.ts";
 import { type Price, wholePercent } from "./price.ts";
+import { type OutputBounds, outputBoundsOf } from "./output_limits.ts";
 import { compilePrices, type PriceTable, tableAt, type TimedPrices } from "./price_level.ts";
 
 /** The price and the bounds of calls to one model, at one time. */
-export interface ModelTerms {
+export interface ModelTerms extends OutputBounds {
   price: Price;
   /** The price list's price without markup and fees; null where the catalogue has none. */
   listPrice: Price | null;
@@ -20,6 +21,7 @@ export interface ModelTerms {
    * Whether this is the project's price of the name that was asked for. It holds whoever answers.
    */
   isOfAskedName?: true;
+  /** The most output tokens that the owner allows; infinite where they set no limit. */
   maxOutputTokens: number;
   minOutputTokens: number;
   minStructuredOutputTokens: number;
@@ -165,11 +167,17 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
     const { prices, listPrices, own } = source;
     const table = tableAt(prices, at);
     const list = listPrices && tableAt(listPrices, at);
-    const contextWindow = catalogue.contextWindow(providerOf(project, place), model);
-    const made = { ...termsOf(project, own, { table, list }), contextWindow };
+    const known = knownOf(project, model, place);
+    const made = { ...termsOf(project, own, { table, list }), ...known };
     const isTimed = prices.windows.length + (listPrices?.windows.length ?? 0) > 0;
     if (!isTimed) source.made = made;
     return made;
+  }
+
+  /** What is known of a model itself. */
+  function knownOf(project: Project, model: string, place: PricedPlace | null) {
+    const contextWindow = catalogue.contextWindow(providerOf(project, place), model);
+    return { contextWindow, ...outputBoundsOf(model, contextWindow) };
   }
 
   return {
@@ -181,8 +189,7 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
       if (!own) return null;
       const list = asked === model ? null : listOf(project, model, at, place);
       const listPrice = asked === model ? own.listPrice : list && asListed(tableAt(list, at));
-      const contextWindow = catalogue.contextWindow(providerOf(project, place), model);
-      return { ...own, listPrice, contextWindow, isOfAskedName: true };
+      return { ...own, listPrice, ...knownOf(project, model, place), isOfAskedName: true };
     },
     catalogueModels: (project) =>
       project.currency === "usd" ? catalogue.models(usualProvider(project)) : [],
@@ -219,7 +226,7 @@ function termsOf(
   project: Project,
   own: ModelPrice | null,
   { table, list }: { table: PriceTable; list: PriceTable | null },
-): ModelTerms {
+): Omit<ModelTerms, keyof OutputBounds | "contextWindow"> {
   const { pricing } = project;
   const projectPercent = wholePercent + fromDecimal(pricing.markupPercent);
   const percent = own ? wholePercent + fromDecimal(own.markupPercent ?? "0") : projectPercent;
@@ -237,7 +244,10 @@ function termsOf(
     },
     listPrice: list && asListed(list),
     fromCatalogue: own === null,
-    maxOutputTokens: Math.min(own?.maxOutputTokens ?? Infinity, project.maxOutputTokens),
+    maxOutputTokens: Math.min(
+      own?.maxOutputTokens ?? Infinity,
+      project.maxOutputTokens ?? Infinity,
+    ),
     minOutputTokens: own?.minOutputTokens ?? 16,
     minStructuredOutputTokens: own?.minStructuredOutputTokens ?? 1_024,
     mediaTokens: own?.mediaTokens ?? {},

@@ -50,7 +50,7 @@ const project = {
   alerts: noAlerts,
   userSource: "any",
   userHeader: null,
-  maxOutputTokens: 16_384,
+  maxOutputTokens: null,
   allowedFields: [],
   unknownFields: "refuse",
   billingEvents: true,

@@ -123,7 +123,7 @@ const limitsWith = (concurrent: typeof count) =>
 const limitsWords = "The limits of one user, and of one key; null is no limit.";
 const limitsSchema = limitsWith(count).meta({ id: "Limits", description: limitsWords });
 /** Most requests of one user at once in a new project that does not say. */
-const usualConcurrent = 16;
+const usualConcurrent = 64;
 const newLimitsSchema = limitsWith(count.unwrap().default(usualConcurrent)).meta({
   id: "NewLimits",
   description: limitsWords,
@@ -185,8 +185,9 @@ const settings = {
     description: "Another header that names the user, after `X-Service-User`: " +
       "`X-OpenWebUI-User-Id`. Whoever has the key can send it.",
   }),
-  maxOutputTokens: tokenCount.meta({
-    description: "The most output tokens of one choice of a response.",
+  maxOutputTokens: tokenCount.nullable().meta({
+    description: "The most output tokens of one choice of a response, whatever is asked for; " +
+      "null: no limit of yours.",
   }),
   allowedFields: z.array(z.string().min(1).max(64)).max(32).meta({
     description:
@@ -247,7 +248,7 @@ export const createProjectSchema = z.strictObject({
   topUpUrl: settings.topUpUrl.default(null),
   userSource: settings.userSource.default("any"),
   userHeader: settings.userHeader.default(null),
-  maxOutputTokens: settings.maxOutputTokens.default(16_384),
+  maxOutputTokens: settings.maxOutputTokens.default(null),
   allowedFields: settings.allowedFields.default([]),
   unknownFields: settings.unknownFields.default("refuse"),
   requestLogDays: settings.requestLogDays.default(30),

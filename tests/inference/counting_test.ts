@@ -156,6 +156,8 @@ const terms: ModelTerms = {
   fromCatalogue: false,
   maxToolCalls: null,
   maxOutputTokens: 100,
+  modelOutputTokens: Infinity,
+  usualOutputTokens: 16_384,
   minOutputTokens: 10,
   minStructuredOutputTokens: 10,
   mediaTokens: {},
@@ -183,7 +185,7 @@ Deno.test("counting: it stops at what the shortest response leaves money for, an
   assert.deepEqual(quoteFor(1_000, { counted: 990 }), {
     amount: toAmount(rate / 1_000n),
     cap: 10,
-    cappedByBalance: true,
+    limitedBy: "balance",
     reducedByHolds: false,
     balance: toAmount(rate / 1_000n),
   });

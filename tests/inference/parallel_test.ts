@@ -44,10 +44,10 @@ for (const [balance, count] of [["5", 5], ["2", 5], ["1", 6], ["10", 4]] as cons
 
 Deno.test("parallel calls: one that is not clamped holds all that it may cost", async () => {
   using world = await createWorld({ project: { pricing: dear } });
-  // 16,384 tokens, which is the project's bound.
-  await world.deposit("ada", "1.2288");
+  // Exactly 32,000 tokens.
+  await world.deposit("ada", "2.4");
   await ask(world, 1);
-  assert.equal(world.upstream.calls[0]?.body.max_tokens, 16_384);
+  assert.equal(world.upstream.calls[0]?.body.max_tokens, 32_000);
 });
 
 Deno.test("parallel calls: what pays for a short response only is not shared", async () => {

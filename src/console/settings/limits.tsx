@@ -127,7 +127,10 @@ function Limits({ visit, values, seen, problem }: LimitsView) {
       <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
-        <FormSection title="Each user" says="What one user may use, with any key.">
+        <FormSection
+          title="Each user"
+          says="What one user may use, with any key. A new project allows 64 concurrent responses."
+        >
           <div class="fields">
             {rates.map(([name, label]) => number(`user.${name}`, label))}
             {spending.map(([name, label]) => (

@@ -119,7 +119,7 @@ function fieldsOf(project: Project): Record<string, string | null> {
     topUpUrl,
     lowBalance,
     trialCredits,
-    maxOutputTokens: String(maxOutputTokens),
+    maxOutputTokens: String(maxOutputTokens ?? ""),
     amounts: topUp.amounts.join(" "),
     min: topUp.min,
     max: topUp.max,
@@ -142,8 +142,7 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
     topUpUrl: submittedText(form, "topUpUrl"),
     lowBalance: decimalText(form, "lowBalance"),
     trialCredits: decimalText(form, "trialCredits") ?? "0",
-    maxOutputTokens: integerText(form, "maxOutputTokens", labels.maxOutputTokens) ??
-      project.maxOutputTokens,
+    maxOutputTokens: integerText(form, "maxOutputTokens", labels.maxOutputTokens),
     topUp: {
       amounts: (submittedText(form, "amounts") ?? "").split(/[\s;]+|,\s+/).filter(Boolean).map(
         typedDecimal,
@@ -228,7 +227,7 @@ function RequestFields({ values }: { values: Values }) {
         name="maxOutputTokens"
         label={labels.maxOutputTokens}
         value={values("maxOutputTokens")}
-        hint="For models whose price does not set its own."
+        hint="Lowers what callers ask for. Empty: no limit but the model’s own."
       />
       <FormField
         name="requestLogDays"

@@ -15,14 +15,17 @@ import { thinkingRoom } from "./thinking_room.ts";
 export interface TargetQuote extends Quote {
   /** Output tokens for each choice, which bound the upstream's response. */
   cap: number;
-  /**
-   * Whether the output is bounded because the balance pays for less than the caller asked for.
-   * False where a limit bounds it.
-   */
-  cappedByBalance: boolean;
+  /** What bounds the output below what was asked for, or below what is usual; null for nothing. */
+  limitedBy: OutputLimit | null;
   /** The balance before the hold. */
   balance: Amount;
 }
+
+/**
+ * What can bound the output of a response: the balance, a limit of spending or a key's budget, the
+ * owner's limit on output, or that of the model.
+ */
+type OutputLimit = "balance" | "limit" | "project" | "model";
 
 /** The quote of a call: the most that any of its targets can cost. */
 export interface CallQuote extends Quote {
@@ -55,23 +58,40 @@ const worthHavingTokens = 1_024;
  */
 const sharedTokensMin = 256;
 
-/**
- * The output bound regardless of money: of the caller, the model and the project. Bounds of the
- * model and the project make room for the thinking that the caller asks for.
- */
-function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
-  // No field tells the upstream.
-  if (request.outputTokens !== undefined) return request.outputTokens;
-  const ours = Math.max(terms.maxOutputTokens, thinkingRoom(request));
-  return Math.min(request.maxTokens ?? Infinity, ours);
+/** The output bound regardless of money. */
+interface WantedOutput {
+  tokens: number;
+  /** What makes it less than the caller asked for, or than is usual where they do not say. */
+  limitedBy: "project" | "model" | null;
 }
 
-/** The fewest affordable output tokens for which a call is started. */
-function minimumTokens(request: ModelRequest, terms: ModelTerms, reasons: boolean): number {
+/**
+ * The output bound of the caller, the model and the owner. Bounds of the model and the owner make
+ * room for the thinking that the caller asks for.
+ */
+function wantedOutput(request: ModelRequest, terms: ModelTerms): WantedOutput {
+  // No field tells the upstream.
+  if (request.outputTokens !== undefined) return { tokens: request.outputTokens, limitedBy: null };
+  const room = thinkingRoom(request);
+  const asked = request.maxTokens ?? Math.max(terms.usualOutputTokens, room);
+  const ofOwner = Math.max(terms.maxOutputTokens, room);
+  const ofModel = Math.max(terms.modelOutputTokens, room);
+  if (asked <= ofOwner && asked <= ofModel) return { tokens: asked, limitedBy: null };
+  return ofOwner <= ofModel
+    ? { tokens: ofOwner, limitedBy: "project" }
+    : { tokens: ofModel, limitedBy: "model" };
+}
+
+/** The fewest affordable output tokens, at most `wanted`, for which a call is started. */
+function minimumTokens(
+  request: ModelRequest,
+  terms: ModelTerms,
+  { wanted, reasons }: { wanted: number; reasons: boolean },
+): number {
   if (request.outputTokens !== undefined) return request.outputTokens;
   const whole = request.structured || request.asksReasoning || reasons;
   const minimum = whole ? terms.minStructuredOutputTokens : terms.minOutputTokens;
-  return Math.min(Math.max(minimum, thinkingRoom(request)), wantedTokens(request, terms));
+  return Math.min(Math.max(minimum, thinkingRoom(request)), wanted);
 }
 
 type QuoteOf<Q> = (funds: AvailableFunds) => Q | CountFirst | null;
@@ -116,8 +136,8 @@ export function quoteTarget(
     reasons: boolean;
   },
 ): QuoteOf<TargetQuote> {
-  const wanted = wantedTokens(request, terms);
-  const minimum = minimumTokens(request, terms, reasons);
+  const { tokens: wanted, limitedBy } = wantedOutput(request, terms);
+  const minimum = minimumTokens(request, terms, { wanted, reasons });
   const input = prompt.counted ?? prompt.bound;
   const capFor = (spendable: Amount, tokens = input) =>
     affordableOutput(priced, { spendable, input: tokens, choices: request.choices });
@@ -141,7 +161,7 @@ export function quoteTarget(
       return {
         amount,
         cap: wanted,
-        cappedByBalance: false,
+        limitedBy,
         reducedByHolds: isShort && available < withoutOwnHolds,
         balance,
       };
@@ -155,12 +175,11 @@ export function quoteTarget(
     if (affordable < minimum) return null;
     const best = Math.min(wanted, capFor(withoutOwnHolds), worthHavingTokens);
     const reducedByHolds = affordable < best;
-    const cappedByBalance = capFor(balanceOnly) < wanted;
     const cap = shareOf(available, affordable);
     return {
       amount: holdFor(cap, available),
       cap,
-      cappedByBalance,
+      limitedBy: capFor(balanceOnly) < wanted ? "balance" : "limit",
       reducedByHolds,
       balance,
     };
@@ -184,6 +203,6 @@ export function quoteHit(
     const whole = amount === 0n ? uncached(funds) : null;
     if (whole && "countTo" in whole) return whole;
     if (amount === 0n ? whole === null : amount > available) return null;
-    return { amount, cap: outputTokens, cappedByBalance: false, reducedByHolds: false, balance };
+    return { amount, cap: outputTokens, limitedBy: null, reducedByHolds: false, balance };
   };
 }

@@ -238,7 +238,8 @@ export function durationText(ms: number): string {
 
 function tooManyRunning(most: number): ApiError {
   return new ApiError(429, {
-    message: `This API key has ${most} requests running, which is its limit.`,
+    message: `This API key has ${most} requests running, which is the project's limit, ` +
+      "'limits.key.concurrent'.",
     type: "rate_limit_error",
     code: "concurrency_limit",
     headers: { "retry-after": "1" },

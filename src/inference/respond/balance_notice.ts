@@ -14,7 +14,8 @@ export function createBalanceNotice(
   const limit = parseAmount(project.lowBalance);
   // A program that parses JSON could not use the notice.
   const mayEndLow = limit !== null && quote.balance - held < limit && !input.structured;
-  if (!quote.cappedByBalance && !mayEndLow) return noNotice;
+  const isCut = quote.limitedBy === "balance";
+  if (!isCut && !mayEndLow) return noNotice;
   const refused = { reason: "insufficient_funds", trigger: userTrigger(user) } as const;
   const languages = request.headers.get("accept-language");
   return linkFor(project, user, refused).then(({ url }) => {
@@ -24,7 +25,7 @@ export function createBalanceNotice(
     const closing: NoticeText = (balance) =>
       fromDecimal(balance) < (limit ?? zero) ? warning(balance) : "";
     return {
-      atLength: quote.cappedByBalance ? words("cut") : null,
+      atLength: isCut ? words("cut") : null,
       atEnd: mayEndLow ? closing : null,
     };
   });

@@ -7,8 +7,17 @@ import type { TextFormat } from "../format.ts";
 import type { Charged } from "../finish/ending.ts";
 import type { StoredResponse } from "../receive/idempotency.ts";
 
-/** Headers that tell who answered, after how many attempts, and which tools were removed. */
-export function targetHeaders({ attempt, failed, isRouted, cache }: AdmittedCall): HeaderList {
+/**
+ * Headers that tell who answered, after how many attempts, which tools were removed, and what
+ * bounds the output below what was asked for.
+ */
+export function targetHeaders(call: AdmittedCall): HeaderList {
+  const { format, attempt: { target: { quote: { cap, limitedBy } } } } = call;
+  if (limitedBy === null || format.kind !== "text") return routeHeaders(call);
+  return { ...routeHeaders(call), "x-service-output-limit": `${cap}; by=${limitedBy}` };
+}
+
+function routeHeaders({ attempt, failed, isRouted, cache }: AdmittedCall): HeaderList {
   const { removedTools, upstream } = attempt.target;
   if (!isRouted && !cache && removedTools.length === 0) return {};
   const headers: Record<string, string> = {};
@@ -25,7 +34,7 @@ export function targetHeaders({ attempt, failed, isRouted, cache }: AdmittedCall
 
 /** The error with these headers. */
 export function withTargetHeaders(error: unknown, call: AdmittedCall): unknown {
-  return error instanceof ApiError && call.isRouted ? error.with(targetHeaders(call)) : error;
+  return error instanceof ApiError && call.isRouted ? error.with(routeHeaders(call)) : error;
 }
 
 /** Headers of a response that was charged before it is sent. */
