@@ -59,10 +59,10 @@ function nameOf(place: string): string {
 
 /** The changes that a text does not name in code, such as `amount` or `POST /v1/user/charge`. */
 export function unnamedIn(text: string, changes: readonly ApiChange[]): ApiChange[] {
-  const code = [...text.matchAll(/`([^`]+)`/g)].map(([, span = ""]) => span);
+  const code = [...text.matchAll(/`([^`]+)`/g)].map(([, span = ""]) => withoutNames(span));
   const paths = changes.map(({ name }) => name).filter((name) => name.startsWith("/"));
   const isNamed = (name: string) => {
-    const quoted = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const quoted = withoutNames(name).replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
     return code.some((span) => new RegExp(`(?<![\\w/-])${quoted}(?![\\w-])`, "i").test(span));
   };
   return changes.filter(({ name }) =>
@@ -70,3 +70,6 @@ export function unnamedIn(text: string, changes: readonly ApiChange[]): ApiChang
     !isNamed(name) && !paths.some((path) => name.startsWith(`${path}/`) && isNamed(path))
   );
 }
+
+/** A path whose parameters have no names. */
+const withoutNames = (path: string) => path.replaceAll(/\{\w+\}/g, "{}");

@@ -27,11 +27,14 @@ export function docsRoutes({ deps: { config, guides }, operations }: {
   const pages = new Map<string, Uint8Array<ArrayBuffer>>();
   const entries = once(() => [
     ...referenceEntries(reference(), base),
-    ...guidePassages(guides, `${base}/docs/guides`).map(({ title, guide, href, text }) => ({
+    ...guidePassages(guides, `${base}/docs/guides`).map((
+      { title, guide, href, explains, text },
+    ) => ({
       title,
       place: guide === title ? "Guide" : `Guide: ${guide}`,
       href,
       names: guide,
+      explains,
       text,
     })),
   ]);

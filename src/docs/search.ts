@@ -11,6 +11,8 @@ interface SearchEntry {
   href: string;
   /** Words that name it, such as its path and its fields. */
   names: string;
+  /** Words that it explains, each in a row of a table. */
+  explains?: string;
   text: string;
 }
 
@@ -55,7 +57,7 @@ export function searchDocs(entries: readonly SearchEntry[], query: string): Sear
 }
 
 /** How well a word fits an entry; 0: not at all. */
-function pointsOf({ title, names, text }: SearchEntry, term: string): number {
+function pointsOf({ title, names, explains = "", text }: SearchEntry, term: string): number {
   const lowTitle = title.toLowerCase();
   if (lowTitle === term) return 100;
   const words = names.toLowerCase().split(/\s+/);
@@ -64,6 +66,7 @@ function pointsOf({ title, names, text }: SearchEntry, term: string): number {
   else if (lowTitle.includes(term)) points += 10;
   if (words.includes(term)) points += 15;
   else if (words.some((word) => word.includes(term))) points += 4;
+  if (explains.toLowerCase().split(" ").includes(term)) points += 30;
   if (text.toLowerCase().includes(term)) points += 1;
   return points;
 }

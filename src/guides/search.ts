@@ -7,6 +7,8 @@ interface GuidePassage {
   /** The guide's title. */
   guide: string;
   href: string;
+  /** The words in code that rows of its tables begin with. */
+  explains: string;
   text: string;
 }
 
@@ -23,11 +25,14 @@ export function guidePassages(guides: ReadonlyMap<string, string>, path: string)
         const title = (heading[2] ?? "").replaceAll("`", "");
         const anchor = heading[1] === "#" ? "" : `#${anchorOf(heading[2] ?? "")}`;
         const guide = passages[0]?.title ?? title;
-        passages.push({ title, guide, href: `${path}/${name}${anchor}`, text: "" });
+        passages.push({ title, guide, href: `${path}/${name}${anchor}`, explains: "", text: "" });
         continue;
       }
       const last = passages.at(-1);
-      if (last) last.text += `${line}\n`;
+      if (!last) continue;
+      last.text += `${line}\n`;
+      const [, word] = /^\| `([\w.]+)` /.exec(line) ?? [];
+      if (word) last.explains += ` ${word}`;
     }
     return passages;
   });
