@@ -4,6 +4,7 @@ import type { TextFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { responsesToChat } from "../bridges/responses_to_chat/bridge.ts";
+import { responsesToMessages } from "../bridges/responses_to_messages.ts";
 import { withoutEngineIds } from "../openai/fields.ts";
 import { conversationIn } from "../../inference/kept/conversations.ts";
 import { errorOfResponseEvent } from "./failure.ts";
@@ -24,7 +25,7 @@ import { responsesUsage } from "./usage.ts";
 export const responsesFormat: TextFormat = {
   kind: "text",
   ...endpoints.responses,
-  bridges: [responsesToChat],
+  bridges: [responsesToChat, responsesToMessages],
   passedHeaders: ["openai-beta"],
   idPrefix: responseIdPrefix,
   maxTokensFields: ["max_output_tokens"],

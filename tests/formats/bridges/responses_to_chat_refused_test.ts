@@ -18,7 +18,7 @@ const refused: [string, object, string][] = [
   ["a prompt", { prompt: { id: "p" } }, "prompt"],
   ["a reference without its type", { input: [{ type: null, id: "msg_1" }] }, "input.0"],
   ["a reference", { input: [{ type: "item_reference", id: "msg_1" }] }, "input.0"],
-  ["truncation", { truncation: "auto" }, "truncation"],
+  ["truncation", { truncation: "last" }, "truncation"],
   ["background", { background: true }, "background"],
   ["context management", { context_management: [{ type: "compaction" }] }, "context_management"],
   ["moderation", { moderation: { model: "m" } }, "moderation"],

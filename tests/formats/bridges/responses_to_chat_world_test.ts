@@ -113,7 +113,7 @@ for (const [what, answer, expected] of ends) {
 
 Deno.test("responses to chat: what chat cannot carry is 400, streamed or not, and free", async () => {
   using world = await chatWorld(() => completion());
-  for (const more of [{ truncation: "auto" }, { truncation: "auto", stream: true }]) {
+  for (const more of [{ truncation: "last" }, { truncation: "last", stream: true }]) {
     const response = await ask(world, more);
     assert.equal(response.status, 400);
     assert.equal((await response.json()).error.param, "truncation");

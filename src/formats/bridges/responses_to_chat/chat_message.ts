@@ -14,6 +14,8 @@ export function writeMessage(
   const { content, refusal, annotations, tool_calls: calls, function_call: legacy } = message;
   const reasoning = reasoningOf(message);
   if (reasoning) writer.addReasoning(reasoning);
+  const { thinking_blocks: blocks } = message;
+  if (Array.isArray(blocks) && blocks.length > 0) writer.addSignedThinking(blocks);
   writeContent(writer, content, readLogprobs(logprobs));
   if (typeof refusal === "string") writer.addRefusal(refusal);
   for (const each of Array.isArray(annotations) ? annotations : []) {

@@ -142,7 +142,8 @@ class Conversation {
     const answer = this.#answer((open) => open.text !== null && open.calls.length === 0);
     const { reasoning: before } = answer;
     const text = before ? `${before.text}\n\n${reasoning.text}` : reasoning.text;
-    answer.reasoning = { field: before?.field ?? reasoning.field, text };
+    const blocks = [...before?.blocks ?? [], ...reasoning.blocks ?? []];
+    answer.reasoning = { field: before?.field ?? reasoning.field, text, blocks };
     answer.isCurrent ||= isCurrent;
   }
 
@@ -227,6 +228,7 @@ function written({ text, reasoning, isCurrent, calls, outputs }: Answer): JsonOb
     role: "assistant",
     content: text,
     ...(given?.field ? { [given.field]: given.text } : {}),
+    ...(given?.blocks?.length ? { thinking_blocks: [...given.blocks] } : {}),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
   }, ...outputs];
 }

@@ -106,6 +106,7 @@ export class ReasoningItem implements OutputItem {
   readonly #place: ItemPlace;
   readonly #field: ChatReasoning["field"];
   readonly #asSummary: boolean;
+  readonly #blocks: Json[] = [];
   #text = "";
 
   constructor(
@@ -126,6 +127,10 @@ export class ReasoningItem implements OutputItem {
     this.#emitText("delta", { delta });
   }
 
+  addBlocks(blocks: readonly Json[]): void {
+    this.#blocks.push(...blocks);
+  }
+
   close(status: "completed" | "incomplete"): JsonObject {
     const text = this.#text;
     this.#emitText("done", { text });
@@ -138,7 +143,7 @@ export class ReasoningItem implements OutputItem {
       status,
       summary: this.#asSummary ? [part] : [],
       ...(this.#asSummary ? {} : { content: [part] }),
-      encrypted_content: packReasoning({ field: this.#field, text }),
+      encrypted_content: packReasoning({ field: this.#field, text, blocks: this.#blocks }),
     };
     emit("response.output_item.done", { output_index, item });
     return item;

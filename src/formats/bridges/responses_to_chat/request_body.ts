@@ -39,7 +39,8 @@ const withoutEffect = new Set([
 /** Fields that chat cannot carry, and the values that ask for nothing. */
 const refused = new Map<string, (value: Json) => boolean>(Object.entries({
   background: (value) => value === false,
-  truncation: (value) => value === "disabled",
+  // A conversation that is too long is the upstream's error.
+  truncation: (value) => value === "disabled" || value === "auto",
   context_management: (value) => Array.isArray(value) && value.length === 0,
 }));
 

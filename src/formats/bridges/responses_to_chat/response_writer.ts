@@ -83,15 +83,22 @@ export class ResponseWriter {
   }
 
   addReasoning({ field, text }: ChatReasoning): void {
-    if (text === "") return;
+    if (text !== "") this.#reasoning(field).addText(text);
+  }
+
+  /** Adds thinking in the form in which its provider takes it back. */
+  addSignedThinking(blocks: readonly Json[]): void {
+    this.#reasoning(null).addBlocks(blocks);
+  }
+
+  #reasoning(field: ChatReasoning["field"]): ReasoningItem {
     const { reasoning } = this.#request.body;
     const summary = isObject(reasoning) ? reasoning.summary ?? reasoning.generate_summary : null;
     const asSummary = typeof summary === "string";
-    const item = this.#currentAs(
+    return this.#currentAs(
       ReasoningItem,
       () => new ReasoningItem(this.#place("rs"), { field, asSummary }),
     );
-    item.addText(text);
   }
 
   addText(text: string, logprobs: readonly Json[]): void {
