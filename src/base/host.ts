@@ -20,7 +20,7 @@ for (
 const privateName = /^[^.]*$|(^|\.)(localhost|local|internal|home\.arpa|lan|intranet|corp|home)$/;
 
 /** Whether a host, a name or an address, is plainly of a private network or of this machine. */
-function isPrivateHost(hostname: string): boolean {
+export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$|\.$/g, "").toLowerCase();
   const family = isIP(host);
   if (family === 0) return privateName.test(host);

@@ -17,6 +17,7 @@ import type { RefusedKeys } from "../projects/refused_keys.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
 import type { Dispatcher } from "../webhooks/delivery/dispatcher.ts";
 import type { Redelivery } from "../webhooks/delivery/redelivery.ts";
+import type { Secrets } from "../store/secrets.ts";
 import type { Subscriptions } from "../webhooks/subscriptions/subscriptions.ts";
 import type { WalletJoins } from "../wallets/joins.ts";
 import type { ConsoleSessions } from "./sign_in/session.ts";
@@ -24,6 +25,7 @@ import type { ConsoleSessions } from "./sign_in/session.ts";
 /** What the console depends on. */
 export interface ConsoleDeps {
   deps: Deps;
+  secrets: Secrets;
   projectCache: ProjectCache;
   admin: ProjectAdmin;
   revokeWithMade: RevokeWithMade;

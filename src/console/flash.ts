@@ -18,6 +18,7 @@ const texts = {
   "redelivering": "The delivery is being retried.",
   "redelivering-all": "The failed deliveries are being retried, a few at a time.",
   "stripe-connected": "Stripe is connected: users can pay now.",
+  "stripe-unready": "Stripe is connected. Users cannot pay real money yet: see below.",
   "prices-refreshed": "The list prices are refreshed. They apply from the next request on.",
   "join-asked": "The owners are asked to confirm, at their wallets’ page.",
   "join-withdrawn": "The wallets stay as they are.",

@@ -68,6 +68,8 @@ export interface NavItem {
   base: string;
   isOperator: boolean;
   project: Project | null;
+  /** Whether the project's users pay in Stripe's test mode. */
+  isTest: boolean;
   /** The current section of the navigation; null for none. */
   section: string | null;
   flash: string | undefined;
@@ -110,7 +112,7 @@ export function ConsolePage({ title, heading, note, actions, place, children }: 
   );
 }
 
-function TopBar({ at, base, isOperator, project }: NavItem) {
+function TopBar({ at, base, isOperator, project, isTest }: NavItem) {
   return (
     <header class="bar">
       <a class="brand" href={at("")}>
@@ -123,6 +125,7 @@ function TopBar({ at, base, isOperator, project }: NavItem) {
           </span>
           <span class="muted small">{project.currency.toUpperCase()}</span>
           {project.mode === "shared" ? <span class="tag">shared wallets</span> : null}
+          {isTest ? <span class="tag late">Stripe test mode</span> : null}
           {project.status === "archived" ? <span class="tag late">archived</span> : null}
         </>
       )}

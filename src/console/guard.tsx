@@ -8,6 +8,7 @@ import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
 import { fromAddress, recordAction } from "../projects/audit.ts";
 import { checkId } from "../projects/admin_guard.ts";
+import { takesTestMoney } from "../payments/test_mode.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Flash, withFlash } from "./flash.ts";
 import { BarePage, ConsolePage, type NavItem } from "./frame.tsx";
@@ -34,6 +35,8 @@ export interface ConsoleVisit {
 /** A request of a signed-in visitor for a page of a project. */
 export interface ProjectVisit extends ConsoleVisit {
   project: Project;
+  /** Whether its users pay in Stripe's test mode, outside development. */
+  isTest: boolean;
   /** Returns the URL of a page of the project. */
   here(path: string): string;
 }
@@ -88,15 +91,20 @@ const usualFormBytesMax = 512 * 1024;
 
 /** Creates the guard of the console. */
 export function createConsoleGuard(
-  { deps, projectCache, sessions }: ConsoleDeps,
+  services: ConsoleDeps,
   askForKey: AskForKey,
 ): ConsoleGuard {
+  const { deps, projectCache, sessions } = services;
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
 
   function visitOf(
     incoming: Incoming,
     session: ConsoleSession,
-    { project, bytesMax }: { project: Project | null; bytesMax: number | undefined },
+    { project, isTest, bytesMax }: {
+      project: Project | null;
+      isTest: boolean;
+      bytesMax: number | undefined;
+    },
   ): ConsoleVisit {
     const { requestId, inTime } = incoming;
     const isOperator = session.projectId === null;
@@ -109,7 +117,8 @@ export function createConsoleGuard(
       page(title, children, { section, heading, note, actions, problem = null, status } = {}) {
         const flash = incoming.query("flash");
         const base = publicPath(deps.config, "");
-        const place: NavItem = { at, base, isOperator, project, section: section ?? null, flash };
+        const shown = { project, isTest, section: section ?? null, flash };
+        const place: NavItem = { at, base, isOperator, ...shown };
         const page = <ConsolePage {...{ title, heading, note, actions, place, children }} />;
         return pageResponse(status ?? (problem === null ? 200 : 400), String(page), { requestId });
       },
@@ -172,7 +181,7 @@ export function createConsoleGuard(
   return {
     signedIn: (answer) => (incoming, rule = {}) =>
       open(incoming, (session) => {
-        const about = { project: null, bytesMax: rule.formBytesMax };
+        const about = { project: null, isTest: false, bytesMax: rule.formBytesMax };
         return admit(visitOf(incoming, session, about), rule, answer);
       }),
     project: (answer) => (incoming, rule = {}) =>
@@ -181,8 +190,10 @@ export function createConsoleGuard(
         if (session.projectId !== null && session.projectId !== id) throw notFound("project");
         const { project } = await projectCache.refresh(id);
         const here = (path: string) => at(`/projects/${id}${path}`);
-        const about = { project, bytesMax: rule.formBytesMax };
-        return await admit({ ...visitOf(incoming, session, about), project, here }, rule, answer);
+        const isTest = await takesTestMoney(services, project);
+        const about = { project, isTest, bytesMax: rule.formBytesMax };
+        const visit = { ...visitOf(incoming, session, about), project, isTest, here };
+        return await admit(visit, rule, answer);
       }),
   };
 }

@@ -34,10 +34,19 @@ export function checkoutKindOf(
   return dev ? "sandbox" : "none";
 }
 
+/** Where the links in messages lead: the project's own top-up page, or what the hosted one has. */
+export function topUpWayOf(
+  config: Pick<Config, "dev" | "stripe">,
+  project: Project,
+): "own page" | CheckoutKind {
+  if (project.status !== "active") return "none";
+  return project.topUpUrl === null ? checkoutKindOf(config, project) : "own page";
+}
+
 /** How many projects are looked at: the warning is for operators who have just begun. */
 const lookedAtMax = 200;
 
-/** Finds active projects whose users cannot pay: no Stripe, no checkout of their own. */
+/** Finds active projects whose users cannot pay: no Stripe, no page or checkout of their own. */
 export async function findUnpayable(
   { kv, config }: Pick<Deps, "kv" | "config">,
   projectCache: ProjectCache,
@@ -45,7 +54,7 @@ export async function findUnpayable(
   const rows = await kv.list({ prefix: projectsPrefix, limit: lookedAtMax });
   const found = await Promise.all(rows.map(({ key }) => projectCache.current(String(key.at(-1)))));
   return found.flatMap(({ project }) =>
-    project.status === "active" && checkoutKindOf(config, project) === "none" ? [project] : []
+    project.status === "active" && topUpWayOf(config, project) === "none" ? [project] : []
   );
 }
 

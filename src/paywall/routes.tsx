@@ -22,6 +22,7 @@ import { startCheckout } from "../payments/checkout.ts";
 import { listPending } from "../payments/pending.ts";
 import { TopUpPage, type TopUpView } from "./top_up_page.tsx";
 import { fillTemplate, type Links } from "./links.ts";
+import { takesTestMoney } from "../payments/test_mode.ts";
 import { type CheckoutKind, checkoutKindOf, type PaymentDeps } from "../payments/merchant.ts";
 import { brandOf } from "../pages/brand.ts";
 import { type Reader, readerOf } from "../pages/texts/texts.tsx";
@@ -111,6 +112,7 @@ async function topUpPage(services: PaywallDeps, { ref, project, request, request
       pending={pending.map(money)}
       returned={shown.returned ? { arrived: arrived && money(fromDecimal(arrived.delta)) } : null}
       checkout={kind}
+      isTest={await takesTestMoney(services, project)}
       closed={project.status !== "active"}
       formId={deps.id("form")}
       amounts={range.amounts.map((value) => ({ value, label: plain(value) }))}

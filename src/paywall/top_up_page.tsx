@@ -24,6 +24,8 @@ export interface TopUpView {
   returned: { arrived: Child | null } | null;
   /** Where a chosen amount leads: to Stripe, the app's own checkout, development's, or nowhere. */
   checkout: "stripe" | "own" | "sandbox" | "none";
+  /** Whether that is Stripe in its test mode, outside development. */
+  isTest: boolean;
   /** Whether the project is archived, and therefore takes no payments. */
   closed: boolean;
   /** Unique for each page: the same form sent twice is one checkout. */
@@ -109,6 +111,7 @@ function PayForm(view: TopUpView) {
   const hasPaid = Boolean(view.returned?.arrived);
   const form = (
     <>
+      {view.isTest ? <p class="notice">{texts.testMode}</p> : null}
       <FormError text={problem?.text ?? null} />
       <form method="post">
         <input type="hidden" name="formId" value={formId} />

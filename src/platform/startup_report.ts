@@ -115,7 +115,10 @@ export function reportUnpayable(
 ): void {
   if (projects.length === 0) return;
   const names = projects.map(({ name }) => `"${printable(name)}"`).join(", ");
-  say(`Warning: users of ${names} cannot pay: connect Stripe or set a checkout URL in the console`);
+  say(
+    `Warning: users of ${names} cannot pay: connect Stripe, or set your own top-up page or checkout, ` +
+      "in the console",
+  );
   if (!forPeople) log("warn", "users_cannot_pay", { projects: projects.map(({ id }) => id) });
 }
 

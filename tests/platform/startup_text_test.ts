@@ -97,12 +97,14 @@ Deno.test("start: projects whose users cannot pay are named, with what to do", a
     say: (text) => said.push(text),
   });
   assert.deepEqual(said, [
-    'Warning: users of "App\\u{1b}[2J" cannot pay: connect Stripe or set a checkout URL in the console',
+    'Warning: users of "App\\u{1b}[2J" cannot pay: connect Stripe, or set your own top-up page or checkout, in the console',
   ]);
   assert.deepEqual(logged, [["warn", "users_cannot_pay", { projects: ["pw_1"] }]]);
   const topUp = { checkoutUrl: "https://app.test/pay" };
   using paid = await createWorld({ project: { topUp } });
   assert.deepEqual(await paid.app.findUnpayable(), []);
+  using own = await createWorld({ project: { topUpUrl: "https://app.test/topup" } });
+  assert.deepEqual(await own.app.findUnpayable(), [], "links lead to its own page");
   using development = await createWorld({ dev: true });
   assert.deepEqual(await development.app.findUnpayable(), [], "its payments are simulated");
 });

@@ -3,7 +3,8 @@ import { badRequest } from "../../base/errors.ts";
 import { fromDecimal } from "../../base/money.ts";
 import { listProjectActivities, type ProjectActivity } from "../../ledger/project_activities.ts";
 import { stripeWebhookUrl } from "../../payments/connect_stripe.ts";
-import { checkoutKindOf } from "../../payments/merchant.ts";
+import { checkoutKindOf, topUpWayOf } from "../../payments/merchant.ts";
+import { isReachedByStripe, takesTestMoney } from "../../payments/test_mode.ts";
 import { merchantIdOf, unbookedOfProject } from "../../payments/unbooked.ts";
 import { readUnverified } from "../../payments/unverified.ts";
 import type { Project } from "../../projects/schema.ts";
@@ -21,6 +22,8 @@ const depositsShown = 10;
 const labels = { secretKey: "Stripe secret key", "stripe.secretKey": "Stripe secret key" };
 
 const states = {
+  "own page": <Badge tone="good">Your own page</Badge>,
+  test: <Badge tone="late">Stripe is connected, in test mode</Badge>,
   stripe: <Badge tone="good">Stripe is connected</Badge>,
   own: <Badge tone="good">Your own checkout</Badge>,
   sandbox: <Badge tone="late">Development: payments are not real</Badge>,
@@ -45,7 +48,9 @@ export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
         <UnverifiedNote events={unverified} now={deps.clock.now()} />
         <Payments
           visit={visit}
-          kind={checkoutKindOf(deps.config, project)}
+          way={topUpWayOf(deps.config, project)}
+          isUnreached={checkoutKindOf(deps.config, project) === "stripe" &&
+            !isReachedByStripe(deps.config)}
           webhookUrl={stripeWebhookUrl(deps.config, project.id)}
           problem={problem}
         />
@@ -65,7 +70,9 @@ export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
           const secretKey = submittedText(form, "secretKey");
           if (secretKey === null) throw badRequest("secretKey", "Enter a secret key of Stripe.");
           await connectStripe(project, secretKey, session.by);
-          return go(here(section), "stripe-connected");
+          const { project: now } = await services.projectCache.refresh(project.id);
+          const isReal = isReachedByStripe(deps.config) && !await takesTestMoney(services, now);
+          return go(here(section), isReal ? "stripe-connected" : "stripe-unready");
         },
         (problem) => page(visit, problem),
         labels,
@@ -74,17 +81,45 @@ export function paymentPages(guard: ConsoleGuard, services: ConsoleDeps) {
   };
 }
 
-function Payments({ visit, kind, webhookUrl, problem }: {
+/** What keeps payments from being real, while it is so. */
+function UnrealNotes({ isTest, isUnreached }: { isTest: boolean; isUnreached: boolean }) {
+  return (
+    <>
+      {isTest
+        ? (
+          <p class="notice">
+            Stripe is in test mode: payments move no real money, and what they add to balances is
+            spent at the upstream. Connect a live key before users pay.
+          </p>
+        )
+        : null}
+      {isUnreached
+        ? (
+          <p class="notice">
+            Stripe cannot reach this server, so payments are not booked: set <code>BASE_URL</code>
+            {" "}
+            to its public https URL, and connect Stripe again.
+          </p>
+        )
+        : null}
+    </>
+  );
+}
+
+function Payments({ visit, way, isUnreached, webhookUrl, problem }: {
   visit: ProjectVisit;
-  kind: ReturnType<typeof checkoutKindOf>;
+  way: ReturnType<typeof topUpWayOf>;
+  /** Whether users pay at Stripe, which cannot report it to this server. */
+  isUnreached: boolean;
   webhookUrl: string;
   problem: string | null;
 }) {
-  const { project, here } = visit;
+  const { project, here, isTest } = visit;
   const { topUpUrl, topUp: { checkoutUrl } } = project;
   return (
     <>
-      <Card title="Top-up page" actions={states[topUpUrl === null ? kind : "own"]}>
+      <UnrealNotes {...{ isTest, isUnreached }} />
+      <Card title="Top-up page" actions={states[isTest && way === "stripe" ? "test" : way]}>
         <p>
           {topUpUrl !== null
             ? (
@@ -98,7 +133,7 @@ function Payments({ visit, kind, webhookUrl, problem }: {
                 The top-up page leads to your own checkout: <code>{checkoutUrl}</code>.
               </>
             )
-            : kind === "none"
+            : way === "none"
             ? "Users cannot pay yet. Connect Stripe, or set your own checkout."
             : "Links lead to the top-up page of this server."}{"  "}
           <a href={here("/settings")}>Change the addresses and the amounts</a>

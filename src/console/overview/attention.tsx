@@ -1,9 +1,12 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { Icon } from "../../pages/icons.tsx";
-import { checkoutKindOf } from "../../payments/merchant.ts";
+import { checkoutKindOf, topUpWayOf } from "../../payments/merchant.ts";
 import { errorRateOf } from "../../summaries/request_counts.ts";
+import type { Config } from "../../config/config.ts";
 import type { ConsoleDeps } from "../console_deps.ts";
+import type { ProjectVisit } from "../guard.tsx";
 import type { OverviewView } from "./overview_view.ts";
+import { isReachedByStripe } from "../../payments/test_mode.ts";
 import { merchantIdOf, unbookedOfProject } from "../../payments/unbooked.ts";
 import { isSecretWrong, readUnverified } from "../../payments/unverified.ts";
 
@@ -20,8 +23,9 @@ const callsLeast = 20;
 /** Finds what needs a hand: at most one line of each kind. */
 export async function attentionOf(
   { deps, subscriptions, dispatcher }: ConsoleDeps,
-  { visit: { project, here }, summary, users }: OverviewView,
+  { visit, summary, users }: OverviewView,
 ): Promise<AttentionItem[]> {
+  const { project, here } = visit;
   const items: AttentionItem[] = [];
   const add = (text: string, path: string) => items.push({ text, href: here(path) });
   const unbooked = await unbookedOfProject(deps.kv, project);
@@ -38,10 +42,7 @@ export async function attentionOf(
   if (unverified && isSecretWrong(unverified, deps.clock.now())) {
     add("The signing secret of Stripe’s webhook is wrong.", "/payments#unverified");
   }
-  const hosted = project.topUpUrl === null && project.status === "active";
-  if (hosted && checkoutKindOf(deps.config, project) === "none") {
-    add("Users cannot pay: no checkout is connected.", "/payments");
-  }
+  for (const text of unpaidReasons(deps.config, visit)) add(text, "/payments");
   const failing = (await subscriptions.list(project.id, null)).filter(
     ({ id, isActive, consecutiveFailures }) =>
       isActive && (consecutiveFailures > 0 || dispatcher.stateOf(id).openUntil !== null),
@@ -68,6 +69,18 @@ export async function attentionOf(
     add(`${many} below the low balance.`, "/users?order=low");
   }
   return items;
+}
+
+/** Why users cannot pay, or pay nothing real. */
+function unpaidReasons(config: Config, { project, isTest }: ProjectVisit): string[] {
+  const isUnreached = checkoutKindOf(config, project) === "stripe" && !isReachedByStripe(config);
+  return [
+    ...(project.status === "active" && topUpWayOf(config, project) === "none"
+      ? ["Users cannot pay: no checkout is connected."]
+      : []),
+    ...(isTest ? ["Stripe is in test mode: payments move no real money."] : []),
+    ...(isUnreached ? ["Stripe cannot reach this server, so payments are not booked."] : []),
+  ];
 }
 
 /** The strip of what needs a hand; nothing where nothing does. */

@@ -1,7 +1,8 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Child } from "@hono/hono/jsx";
 import { Card, CodeBlock } from "../../pages/parts.tsx";
-import { checkoutKindOf } from "../../payments/merchant.ts";
+import { topUpWayOf } from "../../payments/merchant.ts";
+import { isReachedByStripe } from "../../payments/test_mode.ts";
 import type { ApiKey } from "../../projects/schema.ts";
 import type { Summary } from "../../summaries/summary.ts";
 import type { ConsoleDeps } from "../console_deps.ts";
@@ -22,9 +23,10 @@ export async function stepsOf(
 ): Promise<FirstStep[] | null> {
   const { project, here } = visit;
   const isUsed = totals.calls > totals.failed + totals.canceled;
-  const canPay = project.topUpUrl !== null || checkoutKindOf(deps.config, project) !== "none";
+  const way = topUpWayOf(deps.config, project);
+  const isReal = way !== "stripe" || (!visit.isTest && isReachedByStripe(deps.config));
   const hasWebhook = (await subscriptions.list(project.id, null)).length > 0;
-  if (isUsed && canPay) return null;
+  if (isUsed && way !== "none") return null;
   const hasPrices = project.pricing.catalogue || Object.keys(project.pricing.models).length > 0;
   const curl = firstRequest(deps.config.baseUrl, visit, await admin.keys(project.id));
   return [
@@ -45,10 +47,12 @@ export async function stepsOf(
     },
     {
       title: "Connect payments",
-      isDone: canPay,
+      isDone: way !== "none" && isReal,
       how: (
         <p>
-          Without a checkout your users cannot top up.{" "}
+          {isReal
+            ? "Without a checkout your users cannot top up."
+            : "Stripe is connected, and takes no real payments yet."}{" "}
           <a href={here("/payments")}>
             Connect Stripe or your own checkout
           </a>.

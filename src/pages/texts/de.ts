@@ -22,6 +22,7 @@ export const de: PayerTexts = {
   byStripe: "Die Zahlung läuft über Stripe. {app} sieht deine Karte nie.",
   byApp: "Du bezahlst bei {app}.",
   sandbox: "Dies ist ein Entwicklungsserver: Es fließt kein echtes Geld.",
+  testMode: "Testmodus von Stripe: Es fließt kein echtes Geld.",
   notPayable: "Auf dieser Seite kann kein Guthaben aufgeladen werden. Bitte wende dich an {app}.",
   appClosed:
     "{app} ist geschlossen, deshalb kann kein Guthaben aufgeladen werden. Bei Fragen zu deinem Guthaben wende dich bitte an {app}.",

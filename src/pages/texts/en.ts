@@ -19,6 +19,7 @@ export const en = {
   byStripe: "Stripe takes the payment. {app} never sees your card.",
   byApp: "You pay at {app}.",
   sandbox: "This is a development server: no real money moves.",
+  testMode: "Stripe’s test mode: no real money moves.",
   notPayable: "No money can be added on this page. Please contact {app}.",
   appClosed:
     "{app} is closed, so no money can be added. For questions about your balance, please contact {app}.",

@@ -21,6 +21,7 @@ export const es: PayerTexts = {
   byStripe: "El pago lo procesa Stripe. {app} nunca ve tu tarjeta.",
   byApp: "Pagas en {app}.",
   sandbox: "Este es un servidor de desarrollo: no se mueve dinero real.",
+  testMode: "Modo de prueba de Stripe: no se mueve dinero real.",
   notPayable: "En esta página no se puede añadir saldo. Ponte en contacto con {app}.",
   appClosed:
     "{app} está cerrada, por lo que no se puede añadir saldo. Si tienes preguntas sobre tu saldo, ponte en contacto con {app}.",

@@ -23,6 +23,7 @@ export const fr: PayerTexts = {
   byStripe: "Le paiement est traité par Stripe. {app} ne voit jamais votre carte.",
   byApp: "Vous payez chez {app}.",
   sandbox: "Ceci est un serveur de développement : aucun argent réel ne circule.",
+  testMode: "Mode test de Stripe : aucun argent réel ne circule.",
   notPayable: "Il n’est pas possible d’ajouter de l’argent sur cette page. Contactez {app}.",
   appClosed:
     "{app} est fermé : il n’est plus possible d’ajouter de l’argent. Pour toute question sur votre solde, contactez {app}.",

@@ -22,6 +22,7 @@ export const it: PayerTexts = {
   byStripe: "Il pagamento è gestito da Stripe. {app} non vede mai la tua carta.",
   byApp: "Paghi su {app}.",
   sandbox: "Questo è un server di sviluppo: non si muove denaro vero.",
+  testMode: "Modalità di test di Stripe: non si muove denaro vero.",
   notPayable: "In questa pagina non è possibile ricaricare il credito. Contatta {app}.",
   appClosed:
     "{app} è chiusa, quindi non è possibile ricaricare il credito. Per domande sul tuo credito contatta {app}.",

@@ -21,6 +21,7 @@ export const ja: PayerTexts = {
   byStripe: "お支払いは Stripe が処理します。カード情報が {app} に渡ることはありません。",
   byApp: "お支払いは {app} で行います。",
   sandbox: "これは開発用サーバーです。実際のお金は動きません。",
+  testMode: "Stripeのテストモードです。実際のお金は動きません。",
   notPayable: "このページではチャージできません。{app} にお問い合わせください。",
   appClosed:
     "{app} は終了したため、チャージできません。残高については {app} にお問い合わせください。",

@@ -21,6 +21,7 @@ export const nl: PayerTexts = {
   byStripe: "Je betaalt via Stripe. {app} ziet je kaart nooit.",
   byApp: "Je betaalt bij {app}.",
   sandbox: "Dit is een ontwikkelserver: er gaat geen echt geld om.",
+  testMode: "Testmodus van Stripe: er gaat geen echt geld om.",
   notPayable: "Op deze pagina kun je niet opwaarderen. Neem contact op met {app}.",
   appClosed:
     "{app} is gesloten, dus je kunt niet opwaarderen. Neem voor vragen over je saldo contact op met {app}.",

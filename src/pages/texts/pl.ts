@@ -22,6 +22,7 @@ export const pl: PayerTexts = {
   byStripe: "Płatność obsługuje Stripe. {app} nigdy nie widzi Twojej karty.",
   byApp: "Płacisz w {app}.",
   sandbox: "To serwer deweloperski: nie są przesyłane prawdziwe pieniądze.",
+  testMode: "Tryb testowy Stripe: nie są przesyłane prawdziwe pieniądze.",
   notPayable: "Na tej stronie nie można doładować środków. Skontaktuj się z {app}.",
   appClosed:
     "Aplikacja {app} jest zamknięta, więc nie można doładować środków. W sprawie salda skontaktuj się z {app}.",

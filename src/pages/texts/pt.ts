@@ -21,6 +21,7 @@ export const pt: PayerTexts = {
   byStripe: "O pagamento é feito pela Stripe. {app} nunca vê seu cartão.",
   byApp: "Você paga em {app}.",
   sandbox: "Este é um servidor de desenvolvimento: nenhum dinheiro real é movimentado.",
+  testMode: "Modo de teste da Stripe: nenhum dinheiro real é movimentado.",
   notPayable: "Não é possível adicionar saldo nesta página. Fale com {app}.",
   appClosed:
     "{app} está encerrado, por isso não é possível adicionar saldo. Para dúvidas sobre o seu saldo, fale com {app}.",

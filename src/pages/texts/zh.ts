@@ -21,6 +21,7 @@ export const zh: PayerTexts = {
   byStripe: "付款由 Stripe 处理，{app} 不会看到您的银行卡信息。",
   byApp: "您将在 {app} 付款。",
   sandbox: "这是开发服务器，不涉及真实资金。",
+  testMode: "Stripe 测试模式，不涉及真实资金。",
   notPayable: "此页面无法充值，请联系 {app}。",
   appClosed: "{app} 已关闭，无法充值。有关余额的问题，请联系 {app}。",
   afterwards: "付款后，请返回聊天并重新发送消息。",
