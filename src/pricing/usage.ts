@@ -16,6 +16,8 @@ import {
   readStatedCost,
   readTier,
   readToolCalls,
+  readToolImages,
+  type ToolImages,
   totalNames,
 } from "./usage_fields.ts";
 
@@ -51,6 +53,8 @@ export interface ReportedExtras {
   serviceTier: string | null;
   /** The cost that it states, in 1e-12 currency units. */
   statedCost: bigint | null;
+  /** Tokens of images that a tool made, which the counts leave out. */
+  toolImages: ToolImages | null;
 }
 
 /** Reads what a `usage` object says besides tokens. */
@@ -60,6 +64,7 @@ export function readReportedExtras(raw: JsonObject): ReportedExtras {
     searchContext: readSearchContext(raw),
     serviceTier: readTier(raw),
     statedCost: readStatedCost(raw),
+    toolImages: readToolImages(raw),
   };
 }
 

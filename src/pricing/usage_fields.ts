@@ -183,6 +183,27 @@ export function readToolCalls(raw: JsonObject): Readonly<Record<string, number>>
   return calls ?? noCalls;
 }
 
+/** Tokens of a model that a tool at the provider has asked for images. */
+export interface ToolImages {
+  text: number;
+  image: number;
+  /** Of the images that it made. */
+  output: number;
+}
+
+/**
+ * Reads what OpenAI's image tool has used, which the counts of the usage leave out; null where it
+ * has used nothing.
+ */
+export function readToolImages({ tool_usage: tools }: JsonObject): ToolImages | null {
+  const used = isObject(tools) ? tools.image_gen ?? tools.image_generation : null;
+  if (!isObject(used)) return null;
+  const input = firstCount(used, promptNames) ?? 0;
+  const output = firstCount(used, completionNames) ?? 0;
+  const image = Math.min(input, countOf(detailsOf(used, promptDetails).image_tokens) ?? 0);
+  return input + output > 0 ? { text: input - image, image, output } : null;
+}
+
 /** The name of a hosted tool without what versions and reports add to it. */
 export function toolName(name: string): string {
   return name.toLowerCase().replace(/^server_side_tool_/, "")

@@ -110,6 +110,32 @@ Deno.test("embeddings: usage that is absent is counted, an error with status 200
   assert.equal((await embed(world)).status, 429);
 });
 
+const halves: [string, Record<string, unknown>, number][] = [
+  ["the total alone", { total_tokens: 40 }, 40],
+  ["a prompt of zero, with the total", { prompt_tokens: 0, total_tokens: 40 }, 40],
+  ["the prompt alone", { prompt_tokens: 40 }, 40],
+  ["another name", { input_tokens: 40 }, 40],
+  ["Google's total", { promptTokenCount: null, totalTokenCount: 40 }, 40],
+  ["a response of zero", { prompt_tokens: 40, completion_tokens: 0, total_tokens: 40 }, 40],
+];
+for (const [what, used, tokens] of halves) {
+  Deno.test(`embeddings: half a report counts: ${what}`, async () => {
+    using world = await paidWorld({ project });
+    world.upstream.once(() => Response.json(answer({ usage: used })));
+    assert.equal((await embed(world, { input: [1, 2, 3] })).status, 200);
+    const [entry] = await usageOf(world);
+    assert.deepEqual([entry?.usage.uncachedInputTokens, entry?.usage.outputTokens], [tokens, 0]);
+  });
+}
+
+Deno.test("embeddings: Cohere's own report counts", async () => {
+  using world = await paidWorld({ project });
+  const meta = { billed_units: { input_tokens: 40 } };
+  world.upstream.once(() => Response.json(answer({ usage: undefined, meta })));
+  assert.equal((await embed(world, { input: [1, 2, 3] })).status, 200);
+  assert.equal((await usageOf(world))[0]?.usage.uncachedInputTokens, 40);
+});
+
 Deno.test("embeddings: a repeated request under its key is answered from the store, and charged once", async () => {
   using world = await paidWorld();
   world.upstream.reply(() => Response.json(answer()));

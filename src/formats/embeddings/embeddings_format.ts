@@ -1,7 +1,5 @@
 import { endpoints } from "../../base/endpoints.ts";
 import type { PassedFormat } from "../../inference/format.ts";
-import type { ResponseScanner } from "../../inference/upstream_response.ts";
-import { isObject } from "../../base/json.ts";
 import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
 import { passedOnFormat } from "../openai/passed_on.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
@@ -27,26 +25,5 @@ export const embeddingsFormat: PassedFormat = {
   templateTokens: ({ body }) =>
     inputsOf(body).reduce((sum, input) => sum + (typeof input === "string" ? 0 : input.length), 0),
   writeBody: ({ body }) => JSON.stringify(withoutEngineIds({ ...body })),
-  createScanner: () => new EmbeddingScanner(),
+  createScanner: () => new OpenAiScanner(),
 };
-
-/** Reads usage as OpenAI reports it here, without a completion. */
-class EmbeddingScanner implements ResponseScanner {
-  readonly #scanner = new OpenAiScanner();
-
-  push(text: string): void {
-    this.#scanner.push(text);
-  }
-
-  get served() {
-    return this.#scanner.served;
-  }
-
-  get usages() {
-    return this.#scanner.usages.filter(isObject).map((usage) => ({
-      ...usage,
-      completion_tokens: 0,
-      total_tokens: null,
-    }));
-  }
-}

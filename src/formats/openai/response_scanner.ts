@@ -6,7 +6,7 @@ const capturedCharsMax = 64 * 1024;
 const keyCharsMax = 256;
 /** How deep members are scanned. Deeper ones name nothing. */
 const outerDepth = 4;
-const usageNames = new Set(["usage", "usageMetadata", "usage_metadata"]);
+const usageNames = new Set(["usage", "usageMetadata", "usage_metadata", "meta"]);
 /** Members with a usage of their own: Groq's, and the message that begins Anthropic's streams. */
 const usageHolders = new Set(["x_groq", "message"]);
 const namedOnTop = new Set(["model", "service_tier"]);
@@ -51,7 +51,9 @@ export class OpenAiScanner implements ResponseScanner {
   readonly #top: JsonObject = {};
   readonly #scanner = new JsonScanner({
     isWanted: isUsageOfChoices,
-    onObject: (usage) => void this.usages.push(usage),
+    onObject: (usage, { keys: [, first] }) => {
+      if (first !== "meta" || isObject(usage.billed_units)) this.usages.push(usage);
+    },
     onString: (text, place) => {
       const { depth, keys: [, key = ""] } = place;
       if (depth === 1 && text !== "" && namedOnTop.has(key)) this.#top[key] = text;

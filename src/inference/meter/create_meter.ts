@@ -20,6 +20,7 @@ export function createMeter(
     countsTokens: !pricesOnlyUnits(terms.price),
     classes: format.kind === "passed" ? format.classes : undefined,
     model,
+    pricesImages: terms.price.table.standard.base.rates.imageOutput !== undefined,
     choices: input.choices,
     bounds: usageBounds({
       prompt: prompt.bound + (prompt.unknown ?? 0),

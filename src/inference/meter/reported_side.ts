@@ -1,10 +1,13 @@
+import { ownMember } from "../../base/json.ts";
 import {
   joinSides,
   type TokenClass,
   type TokenCounts,
   tokenCounts,
 } from "../../base/token_classes.ts";
-import type { ReportedUsage, TokenUsage } from "../../pricing/usage.ts";
+import type { UsageBounds } from "../../pricing/usage_bounds.ts";
+import type { ToolImages } from "../../pricing/usage_fields.ts";
+import type { ReportedExtras, ReportedUsage, TokenUsage } from "../../pricing/usage.ts";
 
 /** A report, as it counts for one side: the prompt or the response. */
 export interface Report
@@ -52,4 +55,41 @@ export function larger(before: Report | null, next: Report): Report {
 
 function writtenOf({ counts: { cacheWrite, cacheWriteHour } }: Report): number {
   return cacheWrite + cacheWriteHour;
+}
+
+/** What two reports say besides tokens. Of the calls of a tool, and of a cost, the highest holds. */
+export function joinExtras(before: ReportedExtras, next: ReportedExtras): ReportedExtras {
+  const { toolCalls, searchContext, serviceTier, statedCost, toolImages } = next;
+  const isNew = searchContext ?? serviceTier ?? statedCost ?? toolImages ?? null;
+  const names = Object.keys(toolCalls);
+  if (isNew === null && names.length === 0) return before;
+  const highest = { ...before.toolCalls };
+  for (const name of names) {
+    highest[name] = Math.max(ownMember(highest, name) ?? 0, toolCalls[name] ?? 0);
+  }
+  const known = before.toolImages;
+  return {
+    toolCalls: highest,
+    searchContext: searchContext ?? before.searchContext,
+    serviceTier: serviceTier ?? before.serviceTier,
+    statedCost: statedCost !== null && statedCost > (before.statedCost ?? 0n)
+      ? statedCost
+      : before.statedCost,
+    toolImages: known && toolImages && known.output > toolImages.output
+      ? known
+      : toolImages ?? known,
+  };
+}
+
+/** The tokens of a tool's images, each side up to what tools at the provider are charged for. */
+export function withinBounds(
+  { text, image, output }: ToolImages,
+  { toolInput: most }: UsageBounds,
+): ToolImages {
+  const imageInput = Math.min(image, most);
+  return {
+    text: Math.min(text, most - imageInput),
+    image: imageInput,
+    output: Math.min(output, most),
+  };
 }

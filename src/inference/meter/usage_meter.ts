@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject, ownMember } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { uncountedCharsMax } from "../../base/limits.ts";
 import type { TokenClasses } from "../format.ts";
 import type { LastReport, ServedBy, StreamMeter } from "../upstream_response.ts";
@@ -27,9 +27,11 @@ import {
   type Counted,
   inClass,
   joined,
+  joinExtras,
   larger,
   nothingCounted,
   type Report,
+  withinBounds,
 } from "./reported_side.ts";
 
 interface MeterOptions {
@@ -39,6 +41,8 @@ interface MeterOptions {
   classes?: TokenClasses | undefined;
   /** The model that is asked. */
   model?: string;
+  /** Whether tokens of images that are made have a price of their own. */
+  pricesImages?: boolean;
   choices: number;
   /** The most that a provider's report is charged up to. */
   bounds: UsageBounds;
@@ -56,6 +60,7 @@ const noExtras: ReportedExtras = {
   searchContext: null,
   serviceTier: null,
   statedCost: null,
+  toolImages: null,
 };
 
 // Some servers report only one choice of several, as llama.cpp does. A provider that reports all of
@@ -139,7 +144,8 @@ export class UsageMeter implements StreamMeter {
     const alone = readUsage(sent);
     // Calls of tools count also where no tokens are reported with them.
     if (!alone) {
-      return this.#addExtras({ ...noExtras, toolCalls: readReportedExtras(sent).toolCalls });
+      const { toolCalls, toolImages } = readReportedExtras(sent);
+      return this.#addExtras({ ...noExtras, toolCalls, toolImages });
     }
     const isHalf = this.#joined !== null && lacksHalf(sent);
     const raw = isHalf && this.#joined ? joinReports(this.#joined, sent) : sent;
@@ -196,24 +202,9 @@ export class UsageMeter implements StreamMeter {
     this.#addExtras({ ...noExtras, toolCalls });
   }
 
-  /** Adds what one report says besides tokens. Of the calls of a tool, the highest count holds. */
-  #addExtras({ toolCalls, searchContext, serviceTier, statedCost }: ReportedExtras): void {
-    const before = this.extras;
-    const isNew = searchContext ?? serviceTier ?? statedCost ?? null;
-    const names = Object.keys(toolCalls);
-    if (isNew === null && names.length === 0) return;
-    const highest = { ...before.toolCalls };
-    for (const name of names) {
-      highest[name] = Math.max(ownMember(highest, name) ?? 0, toolCalls[name] ?? 0);
-    }
-    this.extras = {
-      toolCalls: highest,
-      searchContext: searchContext ?? before.searchContext,
-      serviceTier: serviceTier ?? before.serviceTier,
-      statedCost: statedCost !== null && statedCost > (before.statedCost ?? 0n)
-        ? statedCost
-        : before.statedCost,
-    };
+  /** Adds what one report says besides tokens. */
+  #addExtras(extras: ReportedExtras): void {
+    this.extras = joinExtras(this.extras, extras);
   }
 
   /** Notes output that we could not read: without a report, all that was held is charged. */
@@ -263,12 +254,26 @@ export class UsageMeter implements StreamMeter {
   #usage(tolerance: number): TokenUsage | Promise<TokenUsage> {
     if (this.#isUnbilled && this.#hasNoText) return { ...tokenCounts({}), source: "provider" };
     const isAssigned = this.#unassigned === 0 || (this.#output?.total ?? 0) > 0;
-    if (!isAssigned) return this.#assigned();
+    if (!isAssigned) return this.#assigned().then((usage) => this.#withToolImages(usage));
     const input = this.#inputTokens();
     const output = this.#outputTokens(tolerance);
+    const both = (input: Counted, output: Counted) => this.#withToolImages(joined(input, output));
     // Mostly both are reported, and nothing has to be counted.
-    if (!(input instanceof Promise) && !(output instanceof Promise)) return joined(input, output);
-    return Promise.all([input, output]).then(([input, output]) => joined(input, output));
+    if (!(input instanceof Promise) && !(output instanceof Promise)) return both(input, output);
+    return Promise.all([input, output]).then(([input, output]) => both(input, output));
+  }
+
+  /** The usage with the tokens of images that a tool made, where these have a price. */
+  #withToolImages(usage: TokenUsage): TokenUsage {
+    const { toolImages } = this.extras;
+    if (!toolImages || !this.#options.pricesImages) return usage;
+    const { text, image, output } = withinBounds(toolImages, this.#options.bounds);
+    return {
+      ...usage,
+      uncachedInput: usage.uncachedInput + text,
+      imageInput: usage.imageInput + image,
+      imageOutput: usage.imageOutput + output,
+    };
   }
 
   /**
@@ -278,14 +283,17 @@ export class UsageMeter implements StreamMeter {
   async #assigned(): Promise<TokenUsage> {
     const { countInput, classes, bounds } = this.#options;
     const total = this.#unassigned;
-    const known = this.#input?.total || await (this.#countedInput ??= countInput());
-    const input = Math.min(classes?.output === null ? total : known, total, bounds.input);
-    const output = Math.min(total - input, bounds.output);
+    const isPrompt = classes?.output === null;
+    const known = isPrompt
+      ? total
+      : this.#input?.total || await (this.#countedInput ??= countInput());
+    const input = Math.min(known, total, bounds.input);
+    const output = isPrompt ? 0 : Math.min(total - input, bounds.output);
     const counts = tokenCounts({
       [this.#inputClass]: input,
       [this.#ownOutputClass]: Math.max(output, await this.countOutput()),
     });
-    return { ...counts, source: "estimated" };
+    return { ...counts, source: isPrompt && input === total ? "provider" : "estimated" };
   }
 
   /**
