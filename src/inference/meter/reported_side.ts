@@ -57,7 +57,7 @@ function writtenOf({ counts: { cacheWrite, cacheWriteHour } }: Report): number {
   return cacheWrite + cacheWriteHour;
 }
 
-/** What two reports say besides tokens. Of the calls of a tool, and of a cost, the highest holds. */
+/** What two reports say besides tokens: of the calls of a tool, and of a cost, the highest. */
 export function joinExtras(before: ReportedExtras, next: ReportedExtras): ReportedExtras {
   const { toolCalls, searchContext, serviceTier, statedCost, toolImages } = next;
   const isNew = searchContext ?? serviceTier ?? statedCost ?? toolImages ?? null;
