@@ -1,6 +1,6 @@
 import type { FormatName } from "../base/endpoints.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
-import type { KnownFields } from "../projects/providers.ts";
+import { type KnownFields, upstreamFormats } from "../projects/providers.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import type { UpstreamErrorBody } from "./error_body.ts";
 import type { LearnedFacts } from "./learned.ts";
@@ -93,10 +93,16 @@ function usualDialect(call: DialectCall): Dialect {
   return dialectIn(usualTarget(call), call);
 }
 
+/** A format that cannot be set is tried first: nothing says that the upstream does not speak it. */
 function usualTarget(call: DialectCall): CallFormat {
   const { upstream: { formats }, targets } = call;
-  const spoken = formats && targets.find(({ format }) => formats.includes(format));
-  return spoken ?? callersTarget(call);
+  const own = callersTarget(call);
+  if (!formats || !isSettable(own.format)) return own;
+  return targets.find(({ format }) => formats.includes(format)) ?? own;
+}
+
+function isSettable(format: FormatName): boolean {
+  return upstreamFormats.some((name) => name === format);
 }
 
 function dialectIn(
@@ -166,11 +172,11 @@ function otherFormat(
   { dialect, error }: { dialect: Dialect; error: UpstreamErrorBody },
 ): Dialect | null {
   const { upstream: { formats, learned }, targets } = call;
-  if (formats !== null || !isUnserved(error)) return null;
+  if ((formats !== null && isSettable(dialect.format)) || !isUnserved(error)) return null;
   // A server that restarts has no endpoint for a while.
   if (learned.hasServed(dialect.format)) return null;
   const tried = targets.findIndex(({ format }) => format === dialect.format);
-  const next = targets[tried + 1];
+  const next = targets.slice(tried + 1).find(({ format }) => formats?.includes(format) ?? true);
   return next ? dialectIn(next, call) : null;
 }
 

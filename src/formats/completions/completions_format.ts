@@ -11,6 +11,8 @@ import { errorOfEvent } from "../openai/stream_error.ts";
 import { errorFrame, sseDone } from "../openai/sse.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { openAiUsage } from "../openai/usage.ts";
+import { completionsToChat } from "../bridges/completions_to_chat.ts";
+import { completionsToMessages } from "../bridges/completions_to_messages.ts";
 import { createCompletionChoice } from "./choice.ts";
 import { writeCompletionPaywall } from "./paywall.ts";
 import {
@@ -25,7 +27,7 @@ export const completionsFormat: TextFormat = {
   ...endpoints.completions,
   passedHeaders: ["openai-beta"],
   idPrefix: "cmpl-",
-  bridges: [],
+  bridges: [completionsToChat, completionsToMessages],
   maxTokensFields: ["max_tokens"],
   readRequest: readCompletionRequest,
   requirePriced: requirePricedFields,
