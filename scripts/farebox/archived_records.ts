@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../src/base/json.ts";
+import { isRange, parseMoment } from "../../src/base/moment.ts";
 import { activityRecord } from "../../src/ledger/api/view.ts";
 import { refused, usage } from "./failure.ts";
 import { openSealed, type SealedEntry } from "./sealed_file.ts";
@@ -28,6 +29,7 @@ export async function openArchive(
   const timeIn = (text: string | undefined, option: string) =>
     files.length === 0 ? null : timeOf(text, option);
   const [start, end] = [timeIn(from, "--from") ?? -Infinity, timeIn(to, "--to") ?? Infinity];
+  if (!isRange({ from: start, to: end })) throw usage("--from must be before --to.");
   const sources = await Promise.all(files.map(async (file) => {
     const { head, entries } = await openSealed(file);
     if (head.project !== project) throw refused(`${file} is of another project: ${head.project}.`);
@@ -80,7 +82,7 @@ async function* merge(sources: AsyncGenerator<SealedEntry>[]): AsyncGenerator<Se
 
 function timeOf(text: string | undefined, option: string): number | null {
   if (text === undefined) return null;
-  const time = Date.parse(text);
-  if (Number.isNaN(time)) throw usage(`${option} must be an ISO 8601 time, or a date (UTC).`);
+  const time = parseMoment(text);
+  if (time === null) throw usage(`${option} must be an ISO 8601 time, or a date (UTC).`);
   return time;
 }

@@ -1,3 +1,4 @@
+import { parseMoment } from "../../src/base/moment.ts";
 import type { Command } from "commander";
 import type { Body } from "./api.ts";
 import type { Context } from "./context.ts";
@@ -91,9 +92,7 @@ async function reconcileAccount(
 }
 
 function readTime(text: string): string {
-  const time = new Date(text);
-  const isTime = /^\d{4}-\d{2}-\d{2}(T.*(Z|[+-]\d{2}:\d{2}))?$/.test(text) &&
-    !Number.isNaN(time.getTime());
-  if (!isTime) throw usage("--since must be a date such as 2026-01-31, or an ISO 8601 time.");
-  return time.toISOString();
+  const time = parseMoment(text);
+  if (time === null) throw usage("--since must be a date such as 2026-01-31, or an ISO 8601 time.");
+  return new Date(time).toISOString();
 }

@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../base/errors.ts";
+import { isRange, parseMoment } from "../base/moment.ts";
 import { FormField } from "../pages/form_parts.tsx";
 
 type Query = (name: string) => string | undefined;
@@ -9,18 +10,21 @@ const forms = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?Z?)?$/;
 
 /**
  * Reads `from` and `to` of a page's query, which are dates or times in UTC, as ms since 1970; null
- * where one is not given. `to` is exclusive, and a date there includes that day. Throws 400.
+ * where one is not given. `to` is exclusive, and a date there includes that day. Throws 400, also
+ * for times that are turned round.
  */
 export function readTimes(query: Query): { from: number | null; to: number | null } {
   const [from, to] = [query("from") ?? "", query("to") ?? ""];
   const [start, end] = [readTime("from", from), readTime("to", to)];
-  return { from: start, to: end === null ? null : end + (isDate(to) ? dayMs : 0) };
+  const times = { from: start, to: end === null ? null : end + (isDate(to) ? dayMs : 0) };
+  if (!isRange(times)) throw badRequest("from", "‘From’ must be before ‘to’.");
+  return times;
 }
 
 function readTime(name: string, text: string): number | null {
   if (text === "") return null;
-  const at = forms.test(text) ? Date.parse(isDate(text) ? text : text.replace(/Z?$/, "Z")) : NaN;
-  if (!Number.isNaN(at)) return at;
+  const at = forms.test(text) ? parseMoment(isDate(text) ? text : text.replace(/Z?$/, "Z")) : null;
+  if (at !== null) return at;
   throw badRequest(name, `‘${name}’ must be a date such as 2026-11-21.`);
 }
 

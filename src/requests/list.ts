@@ -1,6 +1,7 @@
 import { badCursor, notFound } from "../base/errors.ts";
 import { firstIdAt, isId, timeOfId } from "../base/ids.ts";
 import { fromBytes } from "../base/json.ts";
+import { requireRange } from "../base/moment.ts";
 import { containsUtf8 } from "../base/utf8.ts";
 import { requestsKey, requestsPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
@@ -42,7 +43,7 @@ const rowsPerRead = 40;
 /** A request is written up to an hour after it arrived: responses run that long. */
 const latestMs = 60 * 60 * 1000;
 
-/** Lists requests, newest first. Throws 400 for a cursor that is none. */
+/** Lists requests, newest first. Throws 400 for a wrong cursor, and for a range turned round. */
 export async function listRequests(
   kv: Kv,
   projectId: string,
@@ -54,6 +55,7 @@ export async function listRequests(
     rows?: number;
   },
 ): Promise<RequestPage> {
+  requireRange(filter);
   const prefix = requestsPrefix(projectId);
   const start = [...prefix, filter.from === undefined ? "" : firstIdAt("rql", filter.from)];
   let place: Place | null = cursor === undefined ? null : readCursor(cursor);

@@ -1,13 +1,10 @@
 import { z } from "zod";
-import { idOf, nextCursor, time, withoutPattern } from "../base/fields.ts";
+import { idOf, nextCursor, time } from "../base/fields.ts";
+import { moment } from "../base/moment.ts";
 import { requestOutcomes } from "./record.ts";
 
-const moment = (what: string) =>
-  z.union([
-    z.iso.date().meta({ override: withoutPattern }),
-    z.iso.datetime({ offset: true }).meta({ override: withoutPattern }),
-  ], { error: "must be an ISO 8601 time, or a date (UTC)" }).transform((text) => Date.parse(text))
-    .optional().meta({ description: `${what}: ISO 8601; a date is its first moment in UTC.` });
+const momentOf = (what: string) =>
+  moment.optional().meta({ description: `${what}: ISO 8601; a date is its first moment in UTC.` });
 
 const text = (most: number, what: string) =>
   z.string().min(1).max(most).optional().meta({ description: what });
@@ -26,8 +23,8 @@ export const requestFilterSchema = z.strictObject({
     .transform(Number).optional().meta({
       description: "The status of the response; 499 where the client disconnected.",
     }),
-  from: moment("The earliest"),
-  to: moment("The end, exclusive"),
+  from: momentOf("The earliest"),
+  to: momentOf("The end, exclusive"),
 });
 
 /** The query of `GET …/requests`. */

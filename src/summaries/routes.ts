@@ -3,6 +3,7 @@ import { badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { formatAmount } from "../base/money.ts";
 import { jsonResponse } from "../base/response.ts";
+import { parseMoment, requireRange } from "../base/moment.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
@@ -32,7 +33,7 @@ export function summaryRoutes(
       const { project: { currency } } = await projectCache.refresh(projectId);
       const to = readTime("to", query("to")) ?? clock.now() + 1;
       const from = readTime("from", query("from")) ?? to - dayMs;
-      if (from >= to) throw badRequest("from", "'from' must be before 'to'.");
+      requireRange({ from, to });
       if (to - from > daysMax * dayMs) {
         throw badRequest("from", `'from' must be at most ${daysMax} days before 'to'.`);
       }
@@ -72,8 +73,8 @@ export function summaryRoutes(
 
 function readTime(name: string, text: string | undefined): number | null {
   if (text === undefined) return null;
-  const time = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : NaN;
-  if (!Number.isNaN(time)) return time;
+  const time = parseMoment(text);
+  if (time !== null) return time;
   throw badRequest(name, `'${name}' must be a time such as 2026-11-21 or 2026-11-21T08:00:00Z.`);
 }
 

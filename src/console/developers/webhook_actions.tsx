@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../../base/errors.ts";
+import { parseMoment } from "../../base/moment.ts";
 import { parseWith } from "../../base/request.ts";
 import { operateSubscriptionSchema } from "../../webhooks/schema.ts";
 import { isEventType } from "../../events/example.ts";
@@ -197,8 +198,8 @@ function failedRedelivery(
       return await orShowFormAgain(async () => {
         const { subscription: { id: subscriptionId, isActive }, address } = await open(visit);
         if (!isActive) return go(address, "webhook-inactive");
-        const since = Date.parse(`${submittedText(form, "since")}Z`);
-        if (Number.isNaN(since)) throw badRequest("since", "‘Since’ is not a valid time.");
+        const since = parseMoment(`${submittedText(form, "since")}Z`);
+        if (since === null) throw badRequest("since", "‘Since’ is not a valid time.");
         if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
         const job = await redelivery.all(project.id, { subscriptionId, since }, session.by);
         return seeOther(`${address}?job=${job.id}`, incoming.requestId);
