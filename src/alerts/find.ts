@@ -75,11 +75,14 @@ const finders: Readonly<Record<AlertRule, Find>> = {
   async errorRate({ deps: { kv, clock } }, { id }, { errorRate }) {
     const { percent: most = 100, calls: least = 1 } = errorRate ?? {};
     const now = clock.now();
-    const { models } = await readSummary(kv, id, { from: now - hourMs, to: now + 1 });
+    const { models, failures } = await readSummary(kv, id, { from: now - hourMs, to: now + 1 });
+    // The log has the provider's own words.
+    const isAccounts = failures[0]?.reason === "upstream_unavailable";
+    const why = isAccounts ? " The provider refuses the key or the account; see the log." : "";
     return models.flatMap(({ model, calls, failed }) => {
       if (calls < least || failed * 100 < calls * most) return [];
       const percent = Math.round(errorRateOf({ calls, failed }));
-      const summary = `${percent} % of ${calls} calls of ${model} failed.`;
+      const summary = `${percent} % of ${calls} calls of ${model} failed.${why}`;
       return [{ rule: "errorRate", about: { model }, summary }];
     });
   },

@@ -89,6 +89,20 @@ Deno.test("alerts: the share of failed calls of a model, and the sum of all bala
   assert.deepEqual(await firing(world), ["totalBalance"], "the hours have passed");
 });
 
+Deno.test("alerts: calls that fail because of the provider's account say so", async () => {
+  const { world } = await watchingWorld();
+  using _ = world;
+  await world.deposit("ada", "5");
+  const message = "Your credit balance is too low to access the Anthropic API.";
+  world.upstream.reply(() => Response.json({ error: { message } }, { status: 400 }));
+  for (let call = 0; call < 4; call++) await chat(world, { user: "ada" });
+  await world.app.flush();
+  await nextCheck(world);
+  const [first] = (await alertsOf(world)).filter(({ rule }) => rule === "errorRate");
+  assert.match(first?.summary ?? "", /^100 % .*The provider refuses the key or the account/);
+  assert.ok(!first?.summary.includes("credit"));
+});
+
 Deno.test("alerts: a webhook that fails for long", async () => {
   const { world } = await watchingWorld();
   using _ = world;

@@ -97,12 +97,11 @@ function canOccur(kind: CallKind, { by, at, script }: Ending): boolean {
   if (kind.isHit && by !== "nobody" && by !== "our fault" && at !== "unsent") return false;
   // Sound holds no error, and what passes on unread has no bound.
   if (sends.some((part) => kind.sent[part] === null)) return false;
-  // Only events that are read can have an error after something else.
-  if (sends.includes("error") && sends.length > 1 && !kind.isReadByEvent) return false;
+  // Only events that are read can have an error after a text, and only events one before it.
+  if (sends.includes("error") && at === "text" && !kind.isReadByEvent) return false;
+  if (sends.includes("error") && at === "begun" && !isEvents(kind)) return false;
   // What passes on unread has no end that comes too early.
-  if (kind.gets === "passing" && at === "begun" && by === "the upstream" && !script.then) {
-    return false;
-  }
+  if (kind.gets === "passing" && !isEvents(kind) && script === toHead) return false;
   // Whether an upstream is drained is only asked for a stream.
   return !drains || isStream(kind);
 }
@@ -139,14 +138,15 @@ function hasBegun(kind: CallKind, { by, at, script }: Ending): boolean {
   const { gets, isReadByEvent, routed, step } = kind;
   if (gets === "whole") return false;
   if (by === "our fault") return step.isLate === true;
-  if (gets === "passing") return hasCome(at, "begun");
+  if (gets === "passing") return hasCome(at, isEvents(kind) ? "text" : "begun");
   if (at === "whole" || (isReadByEvent && hasCome(at, "text"))) return true;
   // After two seconds; a routed call waits longer.
   return script.afterMs !== undefined && !routed;
 }
 
 /** What a call is charged, by what is known of its response; null: its hold is released. */
-function chargeOf(kind: CallKind, { by, at, script, error }: Ending): keyof Costs | null {
+function chargeOf(kind: CallKind, ending: Ending): keyof Costs | null {
+  const { by, at, script, error } = ending;
   const passed = kind.isReadByEvent && at === "text" ? "count" : null;
   switch (by) {
     case "nobody":
@@ -158,7 +158,7 @@ function chargeOf(kind: CallKind, { by, at, script, error }: Ending): keyof Cost
       return script.drains ? "report" : passed ?? "prompt";
     case "the upstream":
       // The caller pays for what it has got.
-      if (kind.gets === "passing") return hasCome(at, "begun") ? "held" : null;
+      if (kind.gets === "passing") return hasBegun(kind, ending) ? "held" : null;
       return isStream(kind) ? passed : null;
     case "our bound":
       return "held";
@@ -245,6 +245,7 @@ function expected(kind: CallKind, ending: Ending): Outcome {
   // A row that names a hold that is gone counts no longer.
   const freeKey = error === lost ? "is free, and has a row" : "is free";
   const status = error && by !== "its caller" ? error[1] : 200;
+  const isStored = kind.gets === "whole" || (by === "our deadline" && !hasBegun(kind, seen));
   return {
     caller: gotOf(kind, seen),
     // Whoever finds an expired hold ends it, and tells of it.
@@ -258,7 +259,7 @@ function expected(kind: CallKind, ending: Ending): Outcome {
       errors: errors.sort(),
     },
     ...(kind.routed ? { targets: toldOfTargets(attempts) } : {}),
-    ...(kind.hasKey ? { key: charge && kind.gets === "whole" ? `has a ${status}` : freeKey } : {}),
+    ...(kind.hasKey ? { key: charge && isStored ? `has a ${status}` : freeKey } : {}),
     faults: [],
   };
 }

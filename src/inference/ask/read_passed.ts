@@ -1,3 +1,4 @@
+import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { type MemoryShare, unsharedBytes } from "../../base/memory_budget.ts";
 import type { UpstreamBody } from "../../deps.ts";
 import { headerValue } from "../../base/response.ts";
@@ -38,16 +39,10 @@ export async function readPassed(
     const { apiKey } = call.attempt.target.upstream;
     return { ...requireObject(whole.rest ? whole : passedOn(whole.start, apiKey)), format };
   }
-  const first = await firstBytes(body, kind === "events").catch((cause) => {
-    throw abortError(call.attempt.controller.signal) ?? upstreamDisconnected(cause);
-  });
+  const first = kind === "events"
+    ? await throughPreamble(call, body)
+    : await nextBytes(call, body) ?? new Uint8Array();
   if (first.length === 0) throw invalidUpstreamResponse("an empty body");
-  call.attempt.meter.bodyBegun = true;
-  const error = kind === "events" ? errorAtStart(call, first) : null;
-  if (error) {
-    body.cancel();
-    throw error;
-  }
   return {
     start: first,
     rest: body,
@@ -57,24 +52,75 @@ export async function readPassed(
   };
 }
 
-const firstEventBytesMax = 64 * 1024;
-const firstEventPiecesMax = 256;
-const wholeEvent = /^data:.*\r?\n\r?\n/m;
+/** The most bytes and pieces of events without output that are held back. */
+const heldBytesMax = 64 * 1024;
+const heldPiecesMax = 256;
 
-/** The first piece of a body; of events, up to the end of the first one that has data. */
-async function firstBytes(body: UpstreamBody, areEvents: boolean): Promise<Uint8Array> {
-  let bytes = new Uint8Array();
-  let pieces = 0;
-  for (let piece = await body.read(); piece; piece = await body.read()) {
-    const longer = new Uint8Array(bytes.length + piece.length);
-    longer.set(bytes);
-    longer.set(piece, bytes.length);
-    bytes = longer;
-    const isEnough = bytes.length > firstEventBytesMax || ++pieces >= firstEventPiecesMax;
-    if (!areEvents || isEnough) break;
-    if (wholeEvent.test(decodeUtf8(bytes) ?? "")) break;
+/** The next piece of a body; null at its end. */
+async function nextBytes(
+  { attempt: { meter, controller: { signal } } }: AdmittedCall,
+  body: UpstreamBody,
+): Promise<Uint8Array | null> {
+  try {
+    const piece = await body.read();
+    if (piece) meter.bodyBegun = true;
+    return piece && piece.slice();
+  } catch (cause) {
+    throw abortError(signal) ?? upstreamDisconnected(cause);
   }
-  return bytes;
+}
+
+/**
+ * Reads events up to the first one that has output, which is the last of these bytes. Throws the
+ * error that comes before any, and 502 where the body ends without.
+ */
+async function throughPreamble(call: AdmittedCall, body: UpstreamBody): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for (let piece = await nextBytes(call, body); piece; piece = await nextBytes(call, body)) {
+      pieces.push(piece);
+      bytes += piece.length;
+      const held = concat(pieces);
+      const isEnough = bytes > heldBytesMax || pieces.length >= heldPiecesMax;
+      if (hasOutput(call, held) || isEnough) return held;
+    }
+  } catch (error) {
+    body.cancel();
+    throw error;
+  }
+  throw invalidUpstreamResponse(bytes === 0 ? "an empty body" : "events without output");
+}
+
+/** Whether events that have arrived whole have output. Throws the error that comes before it. */
+function hasOutput(
+  { format, attempt: { target: { upstream: { apiKey } } } }: AdmittedCall,
+  bytes: Uint8Array,
+): boolean {
+  const events: EventSourceMessage[] = [];
+  createParser({ onEvent: (event) => void events.push(event) }).feed(decodeUtf8(bytes) ?? "");
+  for (const event of events) {
+    const error = format.errorOf(event, apiKey);
+    if (error) throw error;
+    const isPreamble = event.data === "[DONE]" || beginning.test(event.data);
+    if (!isPreamble || written.test(event.data)) return true;
+  }
+  return false;
+}
+
+/** An event that begins something, or continues it. */
+const beginning = /"type"\s*:\s*"(?:ping|[\w.]+\.(?:delta|created|in_progress))"/;
+/** A text, a sound or an image that is not empty. */
+const written = /"(?:delta|text|audio|b64_json)"\s*:\s*"[^"]/;
+
+function concat(pieces: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
 }
 
 function kindOf(
@@ -109,15 +155,4 @@ async function readStart(
     },
   });
   return { start: bytes, rest: isWhole ? null : body };
-}
-
-/** The error that the first event is; null for another. */
-function errorAtStart(
-  { format, attempt: { target: { upstream: { apiKey } } } }: AdmittedCall,
-  bytes: Uint8Array,
-) {
-  const start = decodeUtf8(bytes) ?? "";
-  const event = /^\ufeff?\s*event: ?(\S+)/.exec(start)?.[1];
-  const data = /^data: ?([^\r\n]*)/m.exec(start)?.[1];
-  return data === undefined ? null : format.errorOf({ event, data, id: undefined }, apiKey);
 }
