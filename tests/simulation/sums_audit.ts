@@ -39,7 +39,7 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
   for (const { key, value } of store.list({ prefix: ["sum"], limit: 100_000 })) {
     if (!value) continue;
     for (const [field, values] of decodeSum(value)) {
-      if (/^(refused|failed|target|calls|unpriced):/.test(field)) continue;
+      if (/^(refused|refused_charge|failed|target|calls|unpriced):/.test(field)) continue;
       if (field.startsWith("key:")) {
         add(byKey, String(key[1]), values[6] ?? 0n);
         continue;
