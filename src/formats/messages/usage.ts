@@ -122,10 +122,21 @@ export function messageUsage(
     output_tokens: outputTokensOf(usage),
   };
   if (usage.source === "provider" && reported?.isWhole) {
-    return { ...counted, ...reported.usage, ...charged };
+    return { ...counted, ...withAnthropicsTier(reported.usage), ...charged };
   }
   const { cache_creation: _lives, iterations: _, ...rest } = reported?.usage ?? {};
-  return { ...rest, ...counted, ...charged };
+  return { ...withAnthropicsTier(rest), ...counted, ...charged };
+}
+
+/** Other servers' names of the standard tier. */
+const standardTiers = new Set<unknown>(["default", "auto", "standard_only", "on_demand"]);
+const anthropicTiers = new Set<unknown>(["standard", "priority", "batch"]);
+
+/** The usage with the tier in Anthropic's words; null where it has none for another server's. */
+function withAnthropicsTier(usage: JsonObject): JsonObject {
+  const { service_tier: tier } = usage;
+  if (tier === undefined || tier === null || anthropicTiers.has(tier)) return usage;
+  return { ...usage, service_tier: standardTiers.has(tier) ? "standard" : null };
 }
 
 /**
