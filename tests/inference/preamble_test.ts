@@ -112,9 +112,9 @@ const calls: Record<string, { path: string; body: Body }> = {
 };
 /** Caller's formats by the format that the upstream speaks. */
 const callersOf: Record<string, string[]> = {
-  chat: ["chat", "messages", "responses"],
+  chat: ["chat", "messages", "responses", "completions"],
   completions: ["completions"],
-  messages: ["messages", "chat"],
+  messages: ["messages", "chat", "responses", "completions"],
   responses: ["responses"],
 };
 
