@@ -194,12 +194,12 @@ Deno.test("trial: two processes at once grant it once", async () => {
   assert.equal((await world.balance("ada")).balance, "4.5");
 });
 
-const contents: [string, unknown, unknown][] = [
-  ["nothing", null, "string"],
-  ["parts", [{ type: "text", text: "x" }], "object"],
+const contents: [string, unknown][] = [
+  ["nothing", null],
+  ["parts", [{ type: "text", text: "x" }]],
 ];
 
-for (const [name, content, kind] of contents) {
+for (const [name, content] of contents) {
   Deno.test(`chat: a clamped response of ${name} has the link at its end, too`, async () => {
     const models = { "test-model": { input: "1", output: "1000", maxOutputTokens: 1000 } };
     using world = await createWorld({ project: { pricing: { models } } });
@@ -209,8 +209,7 @@ for (const [name, content, kind] of contents) {
     world.upstream.once(() => completion({ choices, usage: usage(5, 40) }));
     const { body } = await chat(world);
     const sent = body.choices[0].message.content;
-    assert.equal(typeof sent, kind);
-    assert.match(JSON.stringify(sent), /https?:\/\//);
+    assert.match(sent, /https?:\/\//);
     assert.equal((await usageOf(world)).length, 1);
   });
 }

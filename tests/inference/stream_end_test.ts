@@ -263,10 +263,11 @@ Deno.test("chat stream end: data that is not JSON is dropped, since clients woul
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() =>
-    sse(["hello?", "", "[1]", chunk({ content: "Hi" }), chunk({}, "stop")])
+    sse(["hello?", "", "[1]", chunk({ role: "assistant", content: "Hi" }), chunk({}, "stop")])
   );
   const events = await readEvents(await chatStream(world));
-  assert.deepEqual(events, [chunk({ content: "Hi" }), chunk({}, "stop"), "[DONE]"]);
+  const said = chunk({ role: "assistant", content: "Hi" });
+  assert.deepEqual(events, [said, chunk({}, "stop"), "[DONE]"]);
 });
 
 Deno.test("chat stream end: what follows [DONE] is neither read nor charged", async () => {

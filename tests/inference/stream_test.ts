@@ -149,7 +149,8 @@ Deno.test("chat stream: several choices keep their positions, and are charged to
     ...chunk({}),
     choices: [{ index, delta, logprobs: null, finish_reason: finish }],
   });
-  const sent = [0, 1].map((index) => part(index, { content: "one two three four" }));
+  const said = { role: "assistant", content: "one two three four" };
+  const sent = [0, 1].map((index) => part(index, said));
   const ends = [0, 1].map((index) => part(index, {}, "stop"));
   const used = [usageChunk(usage(10, 4)), usageChunk(usage(10, 4))];
   world.upstream.once(() => sse([...sent, ...ends, ...used]));
@@ -238,10 +239,13 @@ Deno.test("chat stream: tool calls in a JSON response get the indexes that delta
 Deno.test("chat stream: deltas of tool calls are passed on unchanged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
+  const call = (index: number, id: string, called: Record<string, string>) => ({
+    ...{ index, id, type: "function", function: called },
+  });
   const deltas = [
-    { role: "assistant", content: null, tool_calls: [{ index: 0, id: "a", type: "function" }] },
-    { tool_calls: [{ index: 0, function: { name: "f", arguments: "" } }] },
-    { tool_calls: [{ index: 1, id: "b", function: { name: "g", arguments: '{"x' } }] },
+    { role: "assistant", content: null, tool_calls: [call(0, "a", { name: "f", arguments: "" })] },
+    { tool_calls: [{ index: 0, function: { arguments: "{}" } }] },
+    { tool_calls: [call(1, "b", { name: "g", arguments: '{"x' })] },
     { tool_calls: [{ index: 1, function: { arguments: '":1}' } }] },
   ];
   const sent = [...deltas.map((delta) => chunk(delta)), chunk({}, "tool_calls")];

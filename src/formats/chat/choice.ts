@@ -1,15 +1,21 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, plainText } from "../../base/json.ts";
 import type { ChoiceShape } from "../openai/choice_shape.ts";
+import { ChatChoiceMender, mendWholeChoice } from "./choice_mender.ts";
+
+/** Where OpenAI's clients look for thinking. */
+const thoughtsField = "reasoning_content";
+
 /** A choice of a chat completion: a message, or a delta of one. */
 export const chatChoice: ChoiceShape = {
   object: "chat.completion",
   chunkObject: "chat.completion.chunk",
-  normalizeChoice,
+  normalizeChoice: (choice, position, options) =>
+    mendWholeChoice(choice, position, { ...options, thoughtsField }),
   textsOf: ({ message }) => outputTexts(message),
   appendText(choice, text) {
     if (!isObject(choice.message)) return choice;
-    const content = appendToContent(choice.message.content, text);
-    return { ...choice, message: { ...choice.message, content } };
+    const { content } = choice.message;
+    return { ...choice, message: { ...choice.message, content: plainText(content ?? "") + text } };
   },
   asChunks({ message, index = 0, finish_reason, ...rest }) {
     const delta = isObject(message) ? withIndexes(message) : {};
@@ -18,12 +24,10 @@ export const chatChoice: ChoiceShape = {
       { index, delta: {}, finish_reason: finish_reason ?? "stop" },
     ];
   },
-  normalizeDelta,
+  createMender: (options) => new ChatChoiceMender({ ...options, thoughtsField }),
   deltaTextsOf: ({ delta }) => outputTexts(delta),
   hasAnswer: ({ message }) => isObject(message) && hasAnswer(message),
   imagesOf: ({ message, delta }) => imagesOf(delta ?? message),
-  callsTool: ({ delta }) =>
-    isObject(delta) && Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0,
   hasDelta: ({ delta }) => isObject(delta) && Object.keys(delta).length > 0,
   createDelta: (index, text, finishReason) => ({
     index,
@@ -65,66 +69,12 @@ function hasAnswer(message: JsonObject): boolean {
     (Array.isArray(calls) && calls.length > 0);
 }
 
-/** A message's content with more text at its end, be it a text, parts or nothing at all. */
-function appendToContent(content: Json | undefined, text: string): Json {
-  if (Array.isArray(content)) return [...content, { type: "text", text }];
-  return (typeof content === "string" ? content : "") + text;
-}
-
 /** Tool calls of a delta carry an index; those of a message do not. */
 function withIndexes(message: JsonObject): JsonObject {
   const { tool_calls } = message;
   if (!Array.isArray(tool_calls)) return message;
   const indexed = tool_calls.map((call, index) => (isObject(call) ? { index, ...call } : call));
   return { ...message, tool_calls: indexed };
-}
-
-/** A choice of a whole response; null for one without a message. */
-function normalizeChoice(choice: Json, position: number): JsonObject | null {
-  if (!isObject(choice) || !isObject(choice.message)) return null;
-  const { message, index, finish_reason: reason } = choice;
-  if (!isContent(message.content)) return null;
-  return {
-    logprobs: null,
-    ...choice,
-    index: isIndex(index) ? index : position,
-    message: {
-      refusal: null,
-      ...message,
-      role: typeof message.role === "string" ? message.role : "assistant",
-    },
-    finish_reason: isReason(reason) ? reason : message.tool_calls ? "tool_calls" : "stop",
-  };
-}
-
-/** A choice of a chunk: the same object where it lacks nothing; null for one that is not valid. */
-function normalizeDelta(choice: Json): JsonObject | null {
-  if (!isObject(choice)) return null;
-  const { delta, index, finish_reason: reason = null } = choice;
-  const piece = delta ?? {};
-  if (!isObject(piece) || !isContent(piece.content)) return null;
-  const ended = reason === null || isReason(reason);
-  if (piece === delta && isIndex(index) && ended) return choice;
-  return {
-    ...choice,
-    index: isIndex(index) ? index : 0,
-    delta: piece,
-    finish_reason: ended ? reason : null,
-  };
-}
-
-/** Some servers send an empty string instead of null. */
-function isReason(value: Json | undefined): value is string {
-  return typeof value === "string" && value !== "";
-}
-
-function isIndex(value: Json | undefined): value is number {
-  return Number.isSafeInteger(value);
-}
-
-/** Text, parts of it, or nothing. */
-function isContent(value: Json | undefined): boolean {
-  return value === undefined || value === null || typeof value === "string" || Array.isArray(value);
 }
 
 /** Everything a model wrote in a message or a delta: text, reasoning, refusals, tool calls. */

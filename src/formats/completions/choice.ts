@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject, plainNumber, plainText } from "../../base/json.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import type { ChoiceShape } from "../openai/choice_shape.ts";
+import { choiceIndex } from "../chat/choice_mender.ts";
 import { promptsOf } from "./request.ts";
 
 /**
@@ -21,7 +22,7 @@ export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
       return {
         logprobs: null,
         ...choice,
-        index: isIndex(index) ? index : position,
+        index: choiceIndex(index) ?? position,
         finish_reason: isReason(reason) ? reason : "stop",
       };
     },
@@ -33,24 +34,10 @@ export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
         createDelta(plainNumber(index), null, plainText(finish_reason)),
       ];
     },
-    normalizeDelta(choice) {
-      if (!isObject(choice)) return null;
-      const { index, text, finish_reason: reason } = choice;
-      if (text !== undefined && typeof text !== "string") return null;
-      if (isIndex(index) && text !== undefined && (reason === null || isReason(reason))) {
-        return choice;
-      }
-      return {
-        ...choice,
-        index: isIndex(index) ? index : 0,
-        text: text ?? "",
-        finish_reason: isReason(reason) ? reason : null,
-      };
-    },
+    createMender: () => ({ mend: mendDelta, noteToolCall: () => {} }),
     deltaTextsOf: writtenTexts,
     hasAnswer: ({ text }) => typeof text === "string" && text !== "",
     imagesOf: () => [],
-    callsTool: () => false,
     hasDelta: ({ text }) => text !== "",
     createDelta,
   };
@@ -76,8 +63,20 @@ function createDelta(index: number, text: string | null, finishReason: string | 
   return { text: text ?? "", index, logprobs: null, finish_reason: finishReason };
 }
 
-function isIndex(value: Json | undefined): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
+function mendDelta(choice: Json, position: number): JsonObject | null {
+  if (!isObject(choice)) return null;
+  const { index, text, finish_reason: reason } = choice;
+  if (text !== undefined && text !== null && typeof text !== "string") return null;
+  const number = choiceIndex(index) ?? position;
+  if (index === number && typeof text === "string" && (reason === null || isReason(reason))) {
+    return choice;
+  }
+  return {
+    ...choice,
+    index: number,
+    text: text ?? "",
+    finish_reason: isReason(reason) ? reason : null,
+  };
 }
 
 /** Some servers send an empty string instead of null. */

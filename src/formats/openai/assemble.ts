@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject, plainNumber } from "../../base/json.ts";
-import type { ChoiceShape } from "./choice_shape.ts";
+import type { ChoiceMender, ChoiceShape, MendOptions } from "./choice_shape.ts";
 
 /** Strings that a stream sends in pieces. Of others, such as ids, the last one counts. */
 const inPieces = new Set([
@@ -10,19 +10,21 @@ const inPieces = new Set([
 /** The chunks of a stream, put together as one whole response. Changes the chunks that it gets. */
 export class ChunkAssembler {
   readonly #shape: ChoiceShape;
+  readonly #mender: ChoiceMender;
   #body: JsonObject = {};
   readonly #choices = new Map<number, JsonObject>();
 
-  constructor(shape: ChoiceShape) {
+  constructor(shape: ChoiceShape, options: MendOptions) {
     this.#shape = shape;
+    this.#mender = shape.createMender(options);
   }
 
   add({ choices: pieces, ...head }: JsonObject): void {
     for (const [name, value] of Object.entries(head)) {
       if (value !== null) this.#body[name] = value;
     }
-    for (const piece of Array.isArray(pieces) ? pieces : []) {
-      const choice = this.#shape.normalizeDelta(piece);
+    for (const [position, piece] of (Array.isArray(pieces) ? pieces : []).entries()) {
+      const choice = this.#mender.mend(piece, position);
       if (!choice) continue;
       const index = plainNumber(choice.index);
       const known = this.#choices.get(index);

@@ -2,14 +2,14 @@ import type { Json, JsonObject } from "../../base/json.ts";
 
 /** Identifies a response: the upstream's own values where they are valid, else `ours`. */
 export function normalizeHead(
-  { id, object, created, model }: JsonObject,
+  { id, created, model }: JsonObject,
   ours: JsonObject,
 ): JsonObject {
   const text = (theirs: Json | undefined, name: string) =>
-    typeof theirs === "string" ? theirs : ours[name] ?? "";
+    typeof theirs === "string" && theirs !== "" ? theirs : ours[name] ?? "";
   return {
     id: text(id, "id"),
-    object: text(object, "object"),
+    object: ours.object ?? "",
     created: Number.isSafeInteger(created) ? created ?? 0 : ours.created ?? 0,
     model: text(model, "model"),
   };

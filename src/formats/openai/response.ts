@@ -5,6 +5,7 @@ import type { ApiError } from "../../base/errors.ts";
 import type { Secret } from "../../base/secret.ts";
 import { decodeUtf8 } from "../../base/utf8.ts";
 import { type BalanceNotice, noticeFor } from "../../inference/notice.ts";
+import type { ModelRequest } from "../../inference/model_request.ts";
 import type {
   CompleteResponse,
   EventAssembler,
@@ -24,6 +25,12 @@ import { isEndedByModel } from "./choice_end.ts";
 import { normalizeHead } from "./head.ts";
 import { servedBy, usageIn, withoutUsage } from "./usage.ts";
 
+interface ReadOptions {
+  request: ModelRequest;
+  head: ResponseHead;
+  apiKey: Secret | null;
+}
+
 /**
  * Reads a response with `choices`, and adds what clients rely on where an upstream leaves it out.
  * Throws 502 for anything else: HTML, a truncated body, an error with status 200, choices without
@@ -31,24 +38,24 @@ import { servedBy, usageIn, withoutUsage } from "./usage.ts";
  */
 export function readChoices(
   bytes: Uint8Array,
-  { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
+  options: ReadOptions,
   shape: ChoiceShape,
 ): CompleteResponse {
-  return completeFrom(readChoicesBody(bytes, apiKey).body, head, shape);
+  return completeFrom(readChoicesBody(bytes, options.apiKey).body, options, shape);
 }
 
 /** Reads the chunks of a stream as a whole response, as `readChoices` does. */
 export class OpenAiAssembler implements EventAssembler {
   readonly usages: JsonObject[] = [];
   readonly #chunks: ChunkAssembler;
-  readonly #options: { head: ResponseHead; apiKey: Secret | null };
+  readonly #options: ReadOptions;
   readonly #shape: ChoiceShape;
   #isDone = false;
 
-  constructor(options: { head: ResponseHead; apiKey: Secret | null }, shape: ChoiceShape) {
+  constructor(options: ReadOptions, shape: ChoiceShape) {
     this.#options = options;
     this.#shape = shape;
-    this.#chunks = new ChunkAssembler(shape);
+    this.#chunks = new ChunkAssembler(shape, options);
   }
 
   add(event: EventSourceMessage, { usageOnly }: { usageOnly: boolean }): void {
@@ -71,24 +78,26 @@ export class OpenAiAssembler implements EventAssembler {
     if (!this.#isDone && !this.#chunks.isFinished) {
       throw upstreamDisconnected("a stream without its end");
     }
-    const complete = completeFrom(this.#chunks.whole(), this.#options.head, this.#shape);
+    const complete = completeFrom(this.#chunks.whole(), this.#options, this.#shape);
     return { ...complete, usages: this.usages };
   }
 }
 
 function completeFrom(
   body: JsonObject,
-  head: ResponseHead,
+  options: ReadOptions,
   shape: ChoiceShape,
 ): CompleteResponse {
-  const choices = choicesOf(body).map((choice, position) => {
-    const whole = shape.normalizeChoice(choice, position);
-    if (!whole) throw invalidUpstreamResponse("a choice without a message");
-    return "usage" in whole ? withoutUsage(whole) : whole;
-  });
+  const choices = numbered(
+    choicesOf(body).map((choice, position) => {
+      const whole = shape.normalizeChoice(choice, position, options);
+      if (!whole) throw invalidUpstreamResponse("a choice without a message");
+      return "usage" in whole ? withoutUsage(whole) : whole;
+    }),
+  );
   const whole = {
     ...withoutUsage(body),
-    ...normalizeHead(body, { ...head, object: shape.object }),
+    ...normalizeHead(body, { ...options.head, object: shape.object }),
   };
   return {
     served: servedBy(body),
@@ -113,6 +122,12 @@ function isAnswer(choices: Json | undefined, shape: ChoiceShape): boolean {
   return choices.every((choice) =>
     isObject(choice) && isEndedByModel(choice) && shape.hasAnswer(choice)
   );
+}
+
+/** Choices with a number each; some servers give every choice the same. */
+function numbered(choices: JsonObject[]): JsonObject[] {
+  const isDistinct = new Set(choices.map(({ index }) => index)).size === choices.length;
+  return isDistinct ? choices : choices.map((choice, index) => ({ ...choice, index }));
 }
 
 /**

@@ -3,7 +3,7 @@ import type { ApiError } from "../../base/errors.ts";
 import { isObject, type JsonObject, plainNumber } from "../../base/json.ts";
 import type { StreamOptions, StreamTransform } from "../../inference/upstream_response.ts";
 import { noticeFor } from "../../inference/notice.ts";
-import type { ChoiceShape } from "./choice_shape.ts";
+import type { ChoiceMender, ChoiceShape } from "./choice_shape.ts";
 import { hasHead, normalizeHead } from "./head.ts";
 import { sseFrame } from "./sse.ts";
 import type { LargeEventPart } from "../../upstreams/event_reader.ts";
@@ -23,6 +23,7 @@ export class ChoiceStreamTransform implements StreamTransform {
   error: ApiError | null = null;
   readonly #options: StreamOptions;
   readonly #shape: ChoiceShape;
+  readonly #mender: ChoiceMender;
   #head: JsonObject;
   /** Other fields of the upstream's usage chunk, such as timings. */
   #beside: JsonObject = {};
@@ -32,12 +33,11 @@ export class ChoiceStreamTransform implements StreamTransform {
   #endings = new Map<number, JsonObject>();
   /** Reads the event that passes in parts. */
   #large: OpenAiScanner | null = null;
-  /** Choices that call a tool. */
-  #calling = new Set<number>();
 
   constructor(options: StreamOptions, shape: ChoiceShape) {
     this.#options = options;
     this.#shape = shape;
+    this.#mender = shape.createMender(options);
     this.#head = { ...options.head, object: shape.chunkObject };
   }
 
@@ -94,7 +94,7 @@ export class ChoiceStreamTransform implements StreamTransform {
    */
   #noteLargeChoice({ finishReason, callsTool }: OpenAiScanner): void {
     if (this.#options.request.choices > 1) return;
-    if (callsTool) this.#calling.add(0);
+    if (callsTool) this.#mender.noteToolCall(0);
     if (finishReason === null) return;
     this.#seen.add(0);
     this.#finished.add(0);
@@ -121,9 +121,8 @@ export class ChoiceStreamTransform implements StreamTransform {
     for (const index of this.#seen) {
       if (this.#finished.has(index) && !this.#endings.has(index)) continue;
       this.#finished.add(index);
-      const called = reason === "stop" && this.#calling.has(index);
-      const end = this.#endings.get(index) ??
-        this.#shape.createDelta(index, null, called ? "tool_calls" : reason);
+      const last = this.#shape.createDelta(index, null, reason);
+      const end = this.#endings.get(index) ?? this.#mender.mend(last, index) ?? last;
       this.#endings.delete(index);
       const content = noticeFor(end.finish_reason, this.#options.notice)?.(balance);
       if (content) frames += this.#frame(this.#shape.createDelta(index, content, null));
@@ -140,7 +139,7 @@ export class ChoiceStreamTransform implements StreamTransform {
   #takeChunk(chunk: JsonObject, data: string): string {
     const { meter, request: { wantsUsage } } = this.#options;
     const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
-    const choices = sent.map(this.#shape.normalizeDelta)
+    const choices = sent.map((choice, position) => this.#mender.mend(choice, position))
       .map((choice) => choice && this.#meterChoice(choice))
       .filter((choice) => choice !== null);
     const isNewHead = !hasHead(chunk, this.#head);
@@ -175,7 +174,6 @@ export class ChoiceStreamTransform implements StreamTransform {
     this.#seen.add(index);
     for (const text of this.#shape.deltaTextsOf(choice)) this.#options.meter.addText(text);
     for (const url of this.#shape.imagesOf(choice)) this.#options.meter.addImage(url);
-    if (this.#shape.callsTool(choice)) this.#calling.add(index);
     if (typeof reason !== "string") return choice;
     this.#finished.add(index);
     // The last text may come with the end, and from some servers even after it.

@@ -136,6 +136,8 @@ const words = fc.array(
     fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 2 }).map((input) => ({ ...use, input })),
   ),
   { maxLength: 4 },
+).map((blocks) =>
+  blocks.map((block, at) => "id" in block ? { ...block, id: `toolu_${at}` } : block)
 );
 Deno.test("chat to messages: a stream, cut anywhere, is the completion that the whole message is", async () => {
   using world = await paidWorld();

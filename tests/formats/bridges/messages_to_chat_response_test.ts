@@ -77,7 +77,7 @@ const contents: [string, Body, unknown[]][] = [
     },
   ]],
   ["a call without an id gets one", { tool_calls: [call("f", "{}", { id: undefined })] }, [
-    { type: "tool_use", id: "msg_1_0", name: "f", input: {} },
+    { type: "tool_use", id: "call_1_0", name: "f", input: {} },
   ]],
 ];
 for (const [what, message, content] of contents) {

@@ -1,13 +1,6 @@
-import type { JsonObject } from "../../../base/json.ts";
+import { type JsonObject, plainNumber, plainText } from "../../../base/json.ts";
 import { HeldText } from "../held_text.ts";
-
-/** A piece of a tool call, as a chunk has it; what it does not have is empty. */
-interface CallPiece {
-  index: number;
-  id: string;
-  name: string;
-  text: string;
-}
+import { readCall } from "./written.ts";
 
 interface Block {
   kind: "thinking" | "text" | "tool";
@@ -29,25 +22,20 @@ const blockChars = 128;
  * beside it waits for the end of the response.
  */
 export class MessageBlocks {
-  readonly #ownId: string;
   readonly #send: (type: string, fields: JsonObject) => void;
-  /** The call of each index. */
+  /** The call of each number. */
   readonly #calls = new Map<number, Block>();
-  #callCount = 0;
   #open: Block | null = null;
   #waiting: Block[] = [];
   readonly #held = new HeldText();
   #position = 0;
 
-  constructor(
-    { ownId, send }: { ownId: string; send: (type: string, fields: JsonObject) => void },
-  ) {
-    this.#ownId = ownId;
+  constructor(send: (type: string, fields: JsonObject) => void) {
     this.#send = send;
   }
 
   get hasCalls(): boolean {
-    return this.#callCount > 0;
+    return this.#calls.size > 0;
   }
 
   /** Adds a text: to the last block where that is one. */
@@ -67,12 +55,11 @@ export class MessageBlocks {
     return last?.kind === kind ? last : this.#place(newBlock(kind));
   }
 
-  addCall({ index, id, name, text }: CallPiece): void {
-    const known = this.#calls.get(index);
-    // Some servers number every call alike.
-    const isOther = known && id !== "" && name !== "" && id !== known.id;
-    const block = known && !isOther ? known : this.#newCall(index, id);
-    if (block.name === "") block.name = name;
+  /** Adds a piece of a call; the first one has its id and its name. */
+  addCall(piece: JsonObject): void {
+    const { name, text } = readCall(piece);
+    const index = plainNumber(piece.index);
+    const block = this.#calls.get(index) ?? this.#newCall(index, { id: plainText(piece.id), name });
     this.#write(block, text);
   }
 
@@ -87,9 +74,8 @@ export class MessageBlocks {
     this.#waiting = [];
   }
 
-  #newCall(index: number, id: string): Block {
-    const block = { ...newBlock("tool"), id: id === "" ? `${this.#ownId}_${this.#callCount}` : id };
-    this.#callCount++;
+  #newCall(index: number, { id, name }: Pick<Block, "id" | "name">): Block {
+    const block = { ...newBlock("tool"), id, name };
     this.#held.add(blockChars);
     this.#calls.set(index, block);
     return this.#place(block);
@@ -105,9 +91,8 @@ export class MessageBlocks {
   }
 
   #write(block: Block, text: string): void {
-    const isNameless = block.kind === "tool" && block.name === "";
     block.pending += text;
-    if (block !== this.#open || isNameless) return this.#held.add(text.length);
+    if (block !== this.#open) return this.#held.add(text.length);
     if (!block.isStarted) this.#startBlock(block);
     if (block.pending === "") return;
     this.#sendDelta(deltaOf(block));

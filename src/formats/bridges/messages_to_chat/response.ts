@@ -1,9 +1,10 @@
-import { isObject, type JsonObject } from "../../../base/json.ts";
+import { isObject, type JsonObject, plainText } from "../../../base/json.ts";
 import { encodeUtf8 } from "../../../base/utf8.ts";
 import type { BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
 import { readChoicesBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
+import { bridgedChoice } from "../chat_reading.ts";
 import { parsedArguments } from "../tool_input.ts";
 import { billedUsageOf, toMessagesUsage } from "./usage.ts";
 import { readCall, readWritten, thinkingBlock, thinkingForm, toMessageStop } from "./written.ts";
@@ -17,14 +18,13 @@ function unparsedInput(raw: string): JsonObject {
  * A whole chat completion as Anthropic's message. Throws the error that it is, and 502 for anything
  * that is not valid.
  */
-export function toMessage(
-  bytes: Uint8Array,
-  { request, head, apiKey }: BridgeOptions,
-): Uint8Array {
-  const { body, choices: [choice] } = readChoicesBody(bytes, apiKey);
+export function toMessage(bytes: Uint8Array, options: BridgeOptions): Uint8Array {
+  const { request, head, apiKey } = options;
+  const { body, choices: [sent = null] } = readChoicesBody(bytes, apiKey);
   const { model, tier } = servedBy(body);
   const raw = usageIn(body);
-  if (!isObject(choice) || !isObject(choice.message)) {
+  const choice = bridgedChoice(sent, options);
+  if (!choice || !isObject(choice.message)) {
     throw invalidUpstreamResponse("a choice without a message");
   }
   const { message } = choice;
@@ -39,7 +39,7 @@ export function toMessage(
   if (text !== "") content.push({ type: "text", text });
   const isGivenBack = field !== "" && form !== "shown" && form !== "none";
   if (isGivenBack && calls.length > 0) content.push(thought);
-  for (const [index, call] of calls.entries()) content.push(toToolUse(call, `${head.id}_${index}`));
+  for (const call of calls) content.push(toToolUse(call));
   return encodeUtf8(JSON.stringify({
     id: head.id,
     type: "message",
@@ -52,9 +52,8 @@ export function toMessage(
 }
 
 /** The model's mistake reaches the tool, whose error tells the model of it. */
-function toToolUse(call: JsonObject, ownId: string): JsonObject {
+function toToolUse(call: JsonObject): JsonObject {
   const { name, text } = readCall(call);
-  const id = typeof call.id === "string" && call.id !== "" ? call.id : ownId;
   const input = parsedArguments(text) ?? unparsedInput(text);
-  return { type: "tool_use", id, name, input };
+  return { type: "tool_use", id: plainText(call.id), name, input };
 }

@@ -6,13 +6,14 @@ import { readUsage } from "../../../pricing/usage.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
 import { hasOutput } from "../../openai/progress.ts";
 import { errorOfEvent, parsedChunk } from "../../openai/stream_error.ts";
+import type { ChoiceMender } from "../../openai/choice_shape.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
+import { bridgedMender } from "../chat_reading.ts";
 import { HeldText } from "../held_text.ts";
 import { sentEvent } from "../sent_event.ts";
 import { MessageBlocks } from "./blocks.ts";
 import { billedUsageOf, toMessagesUsage } from "./usage.ts";
 import {
-  readCall,
   readWritten,
   thinkingBlock,
   type ThinkingForm,
@@ -27,6 +28,7 @@ import {
 export class MessageEventTranslator implements EventTranslator {
   readonly #options: BridgeOptions;
   readonly #blocks: MessageBlocks;
+  readonly #mender: ChoiceMender;
   readonly #thinkingForm: ThinkingForm;
   /** Thinking that is sent only beside a call. */
   #thought = { field: "", text: "" };
@@ -46,15 +48,14 @@ export class MessageEventTranslator implements EventTranslator {
   constructor(options: BridgeOptions) {
     this.#options = options;
     this.#thinkingForm = thinkingForm(options.request);
-    this.#blocks = new MessageBlocks({
-      ownId: options.head.id,
-      send: (type, fields) => this.#send(type, fields),
-    });
+    this.#mender = bridgedMender(options);
+    this.#blocks = new MessageBlocks((type, fields) => this.#send(type, fields));
   }
 
   take(event: EventSourceMessage): EventSourceMessage[] {
     if (event.data === "[DONE]") {
       if (!this.#hasOutput) throw invalidUpstreamResponse("a stream that ends without output");
+      if (!this.#finish) this.#takeChoice({ delta: {}, finish_reason: "stop" }, 0);
       this.#end();
       return this.#sent();
     }
@@ -73,14 +74,18 @@ export class MessageEventTranslator implements EventTranslator {
   #takeChunk(chunk: JsonObject): void {
     this.#takeUsage(chunk);
     if (this.#isEnded || !Array.isArray(chunk.choices)) return;
-    for (const choice of chunk.choices) {
-      if (!isObject(choice) || (choice.index ?? 0) !== 0) continue;
-      this.#hasOutput ||= hasOutput(choice);
-      this.#start(chunk.model);
-      if (isObject(choice.delta)) this.#takeDelta(choice.delta);
-      const { finish_reason: reason } = choice;
-      if (typeof reason === "string" && reason !== "") this.#finish = choice;
+    for (const [position, sent] of chunk.choices.entries()) {
+      this.#takeChoice(sent, position, chunk.model);
     }
+  }
+
+  #takeChoice(sent: Json, position: number, model?: Json): void {
+    const choice = this.#mender.mend(sent, position);
+    if (choice?.index !== 0) return;
+    this.#hasOutput ||= hasOutput(choice);
+    this.#start(model);
+    if (isObject(choice.delta)) this.#takeDelta(choice.delta);
+    if (choice.finish_reason) this.#finish = choice;
   }
 
   #takeUsage(chunk: JsonObject): void {
@@ -98,8 +103,10 @@ export class MessageEventTranslator implements EventTranslator {
     if (thinking !== "") this.#takeThinking(thinking, thinkingField);
     if (text !== "") this.#blocks.addText(text);
     const { tool_calls: calls } = delta;
-    for (const [position, call] of (Array.isArray(calls) ? calls : []).entries()) {
-      if (isObject(call)) this.#takeCall(call, position);
+    for (const call of Array.isArray(calls) ? calls : []) {
+      if (!isObject(call)) continue;
+      this.#sendThought();
+      this.#blocks.addCall(call);
     }
   }
 
@@ -118,17 +125,6 @@ export class MessageEventTranslator implements EventTranslator {
     const { thinking, signature } = thinkingBlock(this.#thinkingForm, this.#thought);
     this.#blocks.addThinking(thinking, signature);
     this.#thought = { field: "", text: "" };
-  }
-
-  #takeCall(call: JsonObject, position: number): void {
-    this.#sendThought();
-    const { name, text } = readCall(call);
-    this.#blocks.addCall({
-      index: typeof call.index === "number" ? call.index : position,
-      id: typeof call.id === "string" ? call.id : "",
-      name,
-      text,
-    });
   }
 
   #start(model?: Json): void {

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import { isObject, type JsonObject, plainText } from "../../../base/json.ts";
 import { isBlocked } from "../../openai/choice_end.ts";
 import type { ModelRequest } from "../../../inference/model_request.ts";
 import { reasoningFields } from "../chat_reasoning.ts";
@@ -14,8 +14,8 @@ interface WrittenText {
 }
 
 /**
- * The texts of a message or a delta. Reasoning has two names, and Mistral's is a part of the
- * content. A refusal is text for a caller of messages.
+ * The texts of a message or a delta, which is mended. Reasoning has two names, and one for what was
+ * a part of the content. A refusal is text for a caller of messages.
  */
 export function readWritten(message: JsonObject): WrittenText {
   const { content, refusal } = message;
@@ -26,8 +26,10 @@ export function readWritten(message: JsonObject): WrittenText {
     Object.assign(written, { thinking, thinkingField: field });
     break;
   }
+  if (written.thinking === "" && typeof message.thinking === "string") {
+    written.thinking = message.thinking;
+  }
   if (typeof content === "string") written.text = content;
-  else if (Array.isArray(content)) addParts(written, content);
   if (typeof refusal === "string" && refusal !== "") {
     written.refuses = true;
     if (written.text === "") written.text = refusal;
@@ -49,7 +51,7 @@ interface OwnThinking {
 export function ownThinking({ type, thinking, signature }: JsonObject): OwnThinking | null {
   if (type !== "thinking" || typeof signature !== "string") return null;
   for (const field of reasoningFields) {
-    if (signature === field) return { field, text: textIn(thinking) };
+    if (signature === field) return { field, text: plainText(thinking ?? "") };
     if (signature.startsWith(`${field}:`)) {
       return { field, text: signature.slice(field.length + 1) };
     }
@@ -57,28 +59,10 @@ export function ownThinking({ type, thinking, signature }: JsonObject): OwnThink
   return null;
 }
 
-function addParts(written: WrittenText, parts: readonly Json[]): void {
-  for (const part of parts) {
-    if (!isObject(part)) continue;
-    if (part.type === "thinking") written.thinking += textIn(part.thinking);
-    else if (typeof part.text === "string") written.text += part.text;
-  }
-}
-
-function textIn(value: Json | undefined): string {
-  if (typeof value === "string") return value;
-  if (!Array.isArray(value)) return "";
-  return value.map((part) => isObject(part) ? textIn(part.text) : "").join("");
-}
-
-/** The name and the arguments of a call; arguments that are an object become text. */
+/** The name and the arguments in a piece of a call, which is mended. */
 export function readCall({ function: called }: JsonObject): { name: string; text: string } {
-  const { name, arguments: given } = isObject(called) ? called : {};
-  const text = isObject(given) ? JSON.stringify(given) : given;
-  return {
-    name: typeof name === "string" ? name : "",
-    text: typeof text === "string" ? text : "",
-  };
+  const { name, arguments: text } = isObject(called) ? called : {};
+  return { name: plainText(name ?? ""), text: plainText(text ?? "") };
 }
 
 /**

@@ -2,6 +2,7 @@ import { isObject } from "../../../base/json.ts";
 import { encodeUtf8 } from "../../../base/utf8.ts";
 import type { Bridge, BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
+import { bridgedChoice } from "../chat_reading.ts";
 import { chatUpstream } from "../chat_upstream.ts";
 import { chatChoice } from "../../chat/choice.ts";
 import { readChoicesBody } from "../../openai/response.ts";
@@ -22,12 +23,10 @@ export const responsesToChat: Bridge = {
   createTranslator: (options) => new ChatStreamTranslator(options),
 };
 
-function translateWhole(
-  bytes: Uint8Array,
-  { request, head, apiKey }: BridgeOptions,
-): Uint8Array {
+function translateWhole(bytes: Uint8Array, options: BridgeOptions): Uint8Array {
+  const { request, head, apiKey } = options;
   const { body, choices: [sent = null] } = readChoicesBody(bytes, apiKey);
-  const choice = chatChoice.normalizeChoice(sent, 0);
+  const choice = bridgedChoice(sent, options);
   if (!choice) throw invalidUpstreamResponse("a choice without a message");
   const writer = new ResponseWriter({ request, head, emit: () => {} });
   const { model, tier } = servedBy(body);

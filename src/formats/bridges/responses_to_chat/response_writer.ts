@@ -1,8 +1,13 @@
-import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  plainNumber,
+  plainText,
+} from "../../../base/json.ts";
 import type { ModelRequest } from "../../../inference/model_request.ts";
 import type { ResponseHead } from "../../../inference/upstream_response.ts";
 import { isBlocked } from "../../openai/choice_end.ts";
-import { CallPieces, type ChatCall } from "./call_pieces.ts";
 import {
   CallItem,
   type EmitEvent,
@@ -60,10 +65,8 @@ export class ResponseWriter {
   readonly #open = new Map<number, OutputItem>();
   /** The message or the reasoning that grows. */
   #current: { index: number; item: MessageItem | ReasoningItem } | null = null;
-  readonly #pieces = new CallPieces();
-  readonly #calls = new Map<ChatCall, CallItem>();
-  /** Calls that have no name yet. */
-  readonly #nameless = new Set<ChatCall>();
+  /** Calls by their number in the chat. */
+  readonly #calls = new Map<number, CallItem>();
 
   constructor({ request, head, emit }: WriterOptions) {
     this.#emit = emit;
@@ -113,13 +116,17 @@ export class ResponseWriter {
     this.#message().addAnnotation(annotation);
   }
 
-  /** Adds a call of a tool, or a piece of one. */
-  addCall(piece: Json): void {
-    const call = this.#pieces.add(piece);
-    if (!call) return;
-    this.#closeCurrent();
-    if (call.name === "") this.#nameless.add(call);
-    else this.#passOn(call);
+  /** Adds a piece of a call of a tool; the first one has its id and its name. */
+  addCall({ index, id, function: called }: JsonObject): void {
+    const { name, arguments: written } = isObject(called) ? called : {};
+    const number = plainNumber(index);
+    let item = this.#calls.get(number);
+    if (!item) {
+      this.#closeCurrent();
+      item = this.#openCall(plainText(id), plainText(name));
+      this.#calls.set(number, item);
+    }
+    item.addArguments(plainText(written ?? ""));
   }
 
   /**
@@ -127,7 +134,6 @@ export class ResponseWriter {
    * is the chat's finish reason; null where no choice has arrived.
    */
   finish(reason: string | null, usage: JsonObject | null): JsonObject {
-    for (const call of this.#nameless) this.#passOn(call);
     const cut = incompleteReasons.get(reason ?? "") ?? null;
     // A client that finds neither a message nor a call asks again.
     if (reason !== null && cut === null && !this.#hasAnswer()) this.#message().addText("", []);
@@ -153,23 +159,11 @@ export class ResponseWriter {
       this.#items.some((item) => item?.type === "message");
   }
 
-  #passOn(call: ChatCall): void {
-    this.#nameless.delete(call);
-    let item = this.#calls.get(call);
-    if (!item) {
-      item = this.#openCall(call);
-      this.#calls.set(call, item);
-    }
-    item.addArguments(call.written);
-    call.written = "";
-  }
-
-  #openCall({ id, name }: ChatCall): CallItem {
+  #openCall(call_id: string, name: string): CallItem {
     this.#tools ??= readTools(this.#request.body);
     const known = this.#tools.byChatName.get(name);
     const tool = known ?? { kind: "function" as const, name, namespace: null };
     const place = this.#place(tool.kind === "custom" ? "ctc" : "fc");
-    const call_id = id === "" ? `call_${this.#idEnd}_${place.output_index}` : id;
     const item = new CallItem(place, { call_id, tool });
     this.#open.set(place.output_index, item);
     return item;

@@ -10,10 +10,11 @@ import type { BridgeOptions, EventTranslator } from "../../../inference/format.t
 import { joinReports } from "../../../pricing/join_reports.ts";
 import { errorIn, redactKey } from "../../../upstreams/error_body.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
-import { chatChoice } from "../../chat/choice.ts";
+import type { ChoiceMender } from "../../openai/choice_shape.ts";
 import { hasOutput } from "../../openai/progress.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
+import { bridgedMender } from "../chat_reading.ts";
 import { writeMessage } from "./chat_message.ts";
 import { finishReasonOf, ResponseWriter } from "./response_writer.ts";
 import { usageFromChat } from "./usage.ts";
@@ -22,6 +23,7 @@ import { usageFromChat } from "./usage.ts";
 export class ChatStreamTranslator implements EventTranslator {
   readonly #options: BridgeOptions;
   readonly #writer: ResponseWriter;
+  readonly #mender: ChoiceMender;
   #events: EventSourceMessage[] = [];
   #sequence = 0;
   /** The index of the one choice; null before it has arrived. */
@@ -37,6 +39,7 @@ export class ChatStreamTranslator implements EventTranslator {
   constructor(options: BridgeOptions) {
     const { request, head } = options;
     this.#options = options;
+    this.#mender = bridgedMender(options);
     const emit = (type: string, fields: JsonObject) => this.#emit(type, fields);
     this.#writer = new ResponseWriter({ request, head, emit });
   }
@@ -46,6 +49,7 @@ export class ChatStreamTranslator implements EventTranslator {
     if (data === "[DONE]") {
       if (!this.#hasOutput) throw invalidUpstreamResponse("a stream that ends without output");
       // Some servers end without a finish reason.
+      if (this.#index !== null && this.#finishReason === null) this.#endChoice(this.#index);
       this.#finish(this.#finishReason ?? "stop");
       return this.#takeEvents();
     }
@@ -67,15 +71,20 @@ export class ChatStreamTranslator implements EventTranslator {
     if (usage) this.#addUsage(usage);
     const { model, tier } = servedBy(chunk);
     this.#writer.begin({ model, service_tier: tier });
-    for (const sent of Array.isArray(chunk.choices) ? chunk.choices : []) {
+    for (const [position, sent] of (Array.isArray(chunk.choices) ? chunk.choices : []).entries()) {
       this.#hasOutput ||= hasOutput(sent);
-      const choice = chatChoice.normalizeDelta(sent);
+      const choice = this.#mender.mend(sent, position);
       if (choice) this.#takeChoice(choice);
     }
   }
 
   #addUsage(usage: JsonObject): JsonObject {
     return this.#usage = this.#usage ? joinReports(this.#usage, usage) : usage;
+  }
+
+  #endChoice(index: number): void {
+    const choice = this.#mender.mend({ index, delta: {}, finish_reason: "stop" }, index);
+    if (choice) this.#takeChoice(choice);
   }
 
   #takeChoice(choice: JsonObject): void {
