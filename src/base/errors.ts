@@ -32,6 +32,8 @@ export interface ErrorDetail {
   code?: string | null;
   param?: string | null;
   headers?: Record<string, string>;
+  /** For clients that step back by it; only in Anthropic's shape. */
+  details?: Readonly<Record<string, unknown>>;
   /** Kept for the operator's log, never sent. */
   cause?: unknown;
 }
@@ -47,6 +49,7 @@ export class ApiError extends Error {
   readonly code: string | null;
   readonly param: string | null;
   readonly headers: Record<string, string>;
+  readonly details: ErrorDetail["details"] | null;
 
   constructor(status: number, detail: ErrorDetail) {
     super(detail.message, { cause: detail.cause });
@@ -56,13 +59,15 @@ export class ApiError extends Error {
     this.code = detail.code ?? null;
     this.param = detail.param ?? null;
     this.headers = detail.headers ?? {};
+    this.details = detail.details ?? null;
   }
 
   /** Returns this error with additional headers. Headers that it already has take precedence. */
   with(headers: Record<string, string>): ApiError {
-    const { status, message, type, code, param, cause } = this;
+    const { status, message, type, code, param, cause, details } = this;
     const both = { ...headers, ...this.headers };
-    return new ApiError(status, { message, type, code, param, cause, headers: both });
+    const detail = { message, type, code, param, cause, headers: both };
+    return new ApiError(status, details ? { ...detail, details } : detail);
   }
 
   /** The body as it is sent, always with all four keys. */

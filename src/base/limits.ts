@@ -67,6 +67,8 @@ export const keptUserBytesMax = 20 * 1024 * 1024;
 export const responseCacheBytesMax = 56 * 1024;
 /** Largest request that is looked up there, in bytes: its key is computed at once. */
 export const responseCacheRequestBytesMax = 1024 * 1024;
+/** The longest id of a response or of an item that is remembered, in characters. */
+export const keptIdCharsMax = 4096;
 /** Most ids that one request may refer to, and that one response is remembered by. */
 export const keptReferencesMax = 512;
 /** Most choices (`n`) of one chat: OpenAI's own bound. */

@@ -27,3 +27,15 @@ export function checkUserId(value: unknown, param: string): string {
   if (!value.isWellFormed()) throw badRequest(param, `'${param}' is not well-formed Unicode.`);
   return value;
 }
+
+/** The user of a body, unchecked: `user`, else `safety_identifier`. An empty one is none. */
+export function userIn(
+  { user, safety_identifier: identifier }: { user?: unknown; safety_identifier?: unknown },
+): unknown {
+  return isNoUser(user) ? identifier : user;
+}
+
+/** Whether a field names no user; some clients always send an empty text. */
+export function isNoUser(user: unknown): boolean {
+  return user === undefined || user === null || user === "";
+}

@@ -1,6 +1,6 @@
 import { ApiError, badRequest } from "../base/errors.ts";
 import { headerText } from "../base/response.ts";
-import { checkUserId } from "../base/user_id.ts";
+import { checkUserId, isNoUser } from "../base/user_id.ts";
 import type { Caller } from "./auth.ts";
 import { z } from "zod";
 import { userIdCharsMax } from "../base/limits.ts";
@@ -24,7 +24,7 @@ interface UserSources {
 /**
  * Returns the end user of a request: from the body, else a header, else the path, else the query,
  * else the key's default. Throws 400 `user_required` when there is none, 400 when it is malformed,
- * 403 when the key is bound to a different user.
+ * 403 when the key is bound to a different user. An empty name is none.
  */
 export function endUser(caller: Caller, request: Request, sources: UserSources): string {
   const { key, snapshot } = caller;
@@ -101,11 +101,11 @@ function namedAnywhere(
   request: Request,
   { body, path, query, userHeader }: UserSources & { userHeader: string | null },
 ): string | null {
-  if (body !== undefined && body !== null) return checkUserId(body, "user");
+  if (!isNoUser(body)) return checkUserId(body, "user");
   const header = fromHeaders(request, userHeader);
   if (header !== null) return header;
   if (path !== undefined) return fromPath(path);
-  if (query !== undefined) return checkUserId(query, "user");
+  if (!isNoUser(query)) return checkUserId(query, "user");
   return null;
 }
 

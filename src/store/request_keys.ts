@@ -1,5 +1,6 @@
 // Keys of what requests leave behind besides money: links, the log, and kept responses. See
 // `keys.ts`.
+import { createHash } from "node:crypto";
 import type { Key } from "./kv.ts";
 
 /**
@@ -104,11 +105,22 @@ export const cachedResponsesPrefix = (projectId: string): Key => ["cached_respon
 /** The responses that the caches of all projects keep. */
 export const allCachedResponsesPrefix: Key = ["cached_response"];
 
+const keptNameCharsMax = 256;
 /**
- * A response that an upstream keeps, or an item of one, by the upstream's id: whose it is, and how
+ * What an upstream's id of a response or an item is called in keys and rows: the id itself, or the
+ * hash of a long one. A name is its own name.
+ */
+export const keptName = (id: string): string =>
+  id.length <= keptNameCharsMax ? id : `sha256_${createHash("sha256").update(id).digest("hex")}`;
+/**
+ * A response that an upstream keeps, or an item of one, by the name of its id: whose it is, and how
  * many tokens it stands for. Written with its charge. Kept for 30 days, then swept.
  */
-export const keptIdKey = (projectId: string, id: string): Key => ["kept_id", projectId, id];
+export const keptIdKey = (projectId: string, id: string): Key => [
+  "kept_id",
+  projectId,
+  keptName(id),
+];
 /** All ids of all projects. */
 export const allKeptIdsPrefix: Key = ["kept_id"];
 /** All ids of one project. */
@@ -120,7 +132,7 @@ export const keptIdsPrefix = (projectId: string): Key => ["kept_id", projectId];
 export const keptTurnKey = (projectId: string, responseId: string): Key => [
   "kept_turn",
   projectId,
-  responseId,
+  keptName(responseId),
 ];
 /** All turns of all projects. */
 export const allKeptTurnsPrefix: Key = ["kept_turn"];

@@ -26,6 +26,18 @@ const sources: {
   { name: "the body", fields: { user: "bob" }, payer: "bob" }, // case 18
   { name: "the header", fields: nobody, header: "bob", payer: "bob" }, // case 19
   { name: "null in the body, and the header", fields: { user: null }, header: "bob", payer: "bob" },
+  { name: "an empty body, and the header", fields: { user: "" }, header: "bob", payer: "bob" },
+  {
+    name: "an empty user, and safety_identifier",
+    fields: { user: "", safety_identifier: "bob" },
+    payer: "bob",
+  },
+  {
+    name: "two empty names, and the path",
+    fields: { user: "", safety_identifier: "" },
+    path: "/v1/bob/chat/completions",
+    payer: "bob",
+  },
   { name: "both alike", fields: { user: "bob" }, header: "bob", payer: "bob" }, // case 20
   { name: "both, the body first", fields: { user: "bob" }, header: "eve", payer: "bob" }, // case 21
   { name: "the path", fields: nobody, path: "/v1/bob/chat/completions", payer: "bob" },
@@ -94,10 +106,10 @@ const refused: [string, Record<string, unknown>, string, string][] = [
   [
     "empty as safety_identifier",
     { user: undefined, safety_identifier: "" },
-    "invalid_value",
+    "user_required",
     "user",
   ],
-  ["empty", { user: "" }, "invalid_value", "user"], // case 24
+  ["empty", { user: "" }, "user_required", "user"], // case 24
   ["too long", { user: "u".repeat(129) }, "invalid_value", "user"], // case 24
   ["too long in two units each", { user: "😀".repeat(129) }, "invalid_value", "user"],
   ["ten kilobytes", { user: "u".repeat(10_240) }, "invalid_value", "user"], // case 24

@@ -11,13 +11,15 @@ import { sseDone, sseFrame } from "../openai/sse.ts";
  * parser.
  */
 export function writeChatPaywall(
-  { message: content, paywall }: PaywallMessage,
+  { message: text, paywall }: PaywallMessage,
   { stream, wantsUsage, requiresJson }: ModelRequest,
   { id, created, model }: ResponseHead,
 ): string {
   const head = { id, created, model, paywall };
+  // Some clients join both: a line break ends the link.
+  const content = requiresJson ? `${text}\n` : text;
   if (!stream) {
-    const message = { role: "assistant", content, refusal: requiresJson ? content : null };
+    const message = { role: "assistant", content, refusal: requiresJson ? text : null };
     const choices = [{ index: 0, message, logprobs: null, finish_reason: "stop" }];
     return JSON.stringify({ ...head, object: "chat.completion", choices, usage: noUsage });
   }
@@ -30,7 +32,7 @@ export function writeChatPaywall(
   });
   const chunks: unknown[] = [
     chunk({ role: "assistant", content: "", refusal: null }, null),
-    chunk(requiresJson ? { content, refusal: content } : { content }, null),
+    chunk(requiresJson ? { content, refusal: text } : { content }, null),
     chunk({}, "stop"),
   ];
   if (wantsUsage) chunks.push({ ...head, object, choices: [], usage: noUsage });

@@ -1,3 +1,4 @@
+import { userIn } from "../../base/user_id.ts";
 import { z } from "zod";
 import { modelName, userField } from "../../base/fields.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
@@ -126,7 +127,7 @@ export function readChatRequest(
     asksReasoning: asksReasoning(body),
     thinkingBudget: thinkingBudget(body),
     extras: readExtras(body),
-    user: body.user ?? body.safety_identifier,
+    user: userIn(body),
     body,
     bytes,
   };

@@ -1,3 +1,4 @@
+import { userIn } from "../../base/user_id.ts";
 import { z } from "zod";
 import { badRequest } from "../../base/errors.ts";
 import { modelName, userField } from "../../base/fields.ts";
@@ -79,7 +80,7 @@ export function readCompletionRequest(
     asksReasoning: false,
     thinkingBudget: null,
     extras: readExtras(body),
-    user: body.user ?? body.safety_identifier,
+    user: userIn(body),
     body,
     bytes,
   };

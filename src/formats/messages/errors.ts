@@ -34,10 +34,10 @@ function typeOf({ status, type }: ApiError): string {
 
 /** An error in Anthropic's shape, with `code` and `param` as OpenAI's errors have them. */
 export function messagesErrorBody(error: ApiError, requestId?: string) {
-  const { message, code, param } = error;
+  const { message, code, param, details } = error;
   return {
     type: "error" as const,
-    error: { type: typeOf(error), message, code, param },
+    error: { type: typeOf(error), message, code, param, ...(details ? { details } : {}) },
     ...(requestId === undefined ? {} : { request_id: requestId }),
   };
 }

@@ -1,4 +1,4 @@
-import { badRequest } from "../../base/errors.ts";
+import { ApiError, badRequest } from "../../base/errors.ts";
 import { isObject, type JsonObject, plainText } from "../../base/json.ts";
 import type { FieldPolicy } from "../../inference/model_request.ts";
 import { requireKnown, words } from "../openai/known_fields.ts";
@@ -27,8 +27,26 @@ const toolFields = new Set(words(
 
 const outputFields = new Set(["effort", "format", "task_budget"]);
 
-/** Throws 400 for an unknown member of a request for a message, where those are refused. */
+/**
+ * Throws 400 for a `thread`, which an upstream keeps. By its details, Anthropic's SDK goes on
+ * without one.
+ */
+function requireNoThread({ thread }: JsonObject, allowed: readonly string[]): void {
+  if (thread === undefined || thread === null || allowed.includes("thread")) return;
+  throw new ApiError(400, {
+    message: "'thread' is not supported here: send the conversation whole.",
+    code: "unsupported_parameter",
+    param: "thread",
+    details: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
+  });
+}
+
+/**
+ * Throws 400 for an unknown member of a request for a message, where those are refused, and for a
+ * thread.
+ */
 export function requireKnownMessageFields(body: JsonObject, policy: FieldPolicy): void {
+  requireNoThread(body, policy.allowed);
   if (policy.unknown === "pass") return;
   requireKnown(body, messageRequestFields, { policy, at: "" });
   for (const [index, message] of messagesIn(body.messages).entries()) {

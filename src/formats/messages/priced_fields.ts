@@ -11,8 +11,6 @@ type Costs = (value: Json, covers: PriceCoverage, body: JsonObject) => boolean;
  * which values of the field do.
  */
 const messagesPricedFields = Object.entries<Costs>({
-  // What the upstream keeps is another's too, and no part of this prompt.
-  thread: isSet,
   compaction: isSet,
   container: (value, { tool }) => isSet(value) && !tool("code_execution"),
   context_management: (value) => isObject(value) && hasCompaction(value.edits),

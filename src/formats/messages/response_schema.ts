@@ -32,6 +32,10 @@ const messageError = z.object({
   message: z.string().meta({ description: "For people. Names the field and what is wrong." }),
   code: z.string().nullable().meta({ description: "For programs: what happened." }),
   param: z.string().nullable().meta({ description: "The invalid field." }),
+  details: z.object({
+    error_code: z.string(),
+    unsupported: z.array(z.string()),
+  }).optional().meta({ description: "For `thread`, without which clients then go on." }),
 });
 
 /** The body of an error, as Anthropic's. */

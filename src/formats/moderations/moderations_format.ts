@@ -1,3 +1,4 @@
+import { userIn } from "../../base/user_id.ts";
 import { endpoints } from "../../base/endpoints.ts";
 import { z } from "zod";
 import { modelName, userField } from "../../base/fields.ts";
@@ -37,7 +38,7 @@ export const moderationsFormat: FreeFormat = {
       }
     }
     // The endpoint has no field for the user.
-    const { user, safety_identifier: identifier, ...passed } = body;
-    return { model: model ?? null, user: user ?? identifier, body: passed };
+    const { user: _user, safety_identifier: _identifier, ...passed } = body;
+    return { model: model ?? null, user: userIn(body), body: passed };
   },
 };

@@ -1,3 +1,4 @@
+import { userIn } from "../../base/user_id.ts";
 import { badRequest } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json.ts";
 import type { PassedFormat } from "../../inference/format.ts";
@@ -43,7 +44,7 @@ export function passedOnRequest(
     asksReasoning: false,
     thinkingBudget: null,
     extras: readExtras(body),
-    user: body.user ?? body.safety_identifier,
+    user: userIn(body),
     body,
     bytes,
   };

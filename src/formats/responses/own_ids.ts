@@ -1,4 +1,5 @@
 import { badRequest } from "../../base/errors.ts";
+import { keptIdCharsMax } from "../../base/limits.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import type { ResponseHead } from "../../inference/upstream_response.ts";
@@ -11,7 +12,6 @@ export const responseIdPrefix = "resp_";
 const ownResponse = "resp_paywall_";
 const ownMessage = "msg_paywall_";
 const ulidChars = 26;
-const idCharsMax = 512;
 
 /** The ids of our own message, in a response that continues the one that the request continues. */
 export function ownIds(
@@ -57,10 +57,10 @@ export function withoutOwnIds(body: JsonObject): JsonObject {
 function responseBefore(id: string): string | undefined {
   let before = id;
   while (before.startsWith(ownResponse)) before = before.slice(ownResponse.length + ulidChars + 1);
-  if (before.length <= idCharsMax) return before || undefined;
+  if (before.length <= keptIdCharsMax) return before || undefined;
   throw badRequest(
     "previous_response_id",
-    `'previous_response_id' must have at most ${idCharsMax} characters.`,
+    `'previous_response_id' must have at most ${keptIdCharsMax} characters.`,
   );
 }
 

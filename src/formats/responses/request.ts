@@ -1,3 +1,4 @@
+import { userIn } from "../../base/user_id.ts";
 import { z } from "zod";
 import { badRequest } from "../../base/errors.ts";
 import { modelName, userField } from "../../base/fields.ts";
@@ -83,7 +84,7 @@ export function readResponsesRequest(
     asksReasoning: asksReasoning(withoutEmptyReasoning(body)),
     thinkingBudget: thinkingBudget(body),
     extras: extrasOf(body, tools),
-    user: body.user ?? body.safety_identifier,
+    user: userIn(body),
     body,
     bytes,
   };

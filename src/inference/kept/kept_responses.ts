@@ -1,7 +1,12 @@
 import { badRequest } from "../../base/errors.ts";
 import { keptKindOf } from "../../base/kept_kinds.ts";
 import { fromBytes, type Json, toBytes } from "../../base/json.ts";
-import { keptReferencesMax, keptResponseLifetimeMs, keptTurnBytesMax } from "../../base/limits.ts";
+import {
+  keptIdCharsMax,
+  keptReferencesMax,
+  keptResponseLifetimeMs,
+  keptTurnBytesMax,
+} from "../../base/limits.ts";
 import type { AccountRef } from "../../ledger/account.ts";
 import type { AccountTx } from "../../ledger/account_tx.ts";
 import type { Deps } from "../../deps.ts";
@@ -19,6 +24,7 @@ import {
   keptByUserPrefix,
   keptIdKey,
   keptIdsPrefix,
+  keptName,
   keptTurnKey,
   keptTurnsPrefix,
 } from "../../store/keys.ts";
@@ -40,12 +46,12 @@ import {
 /** A response that an upstream gave to one of a project's users: one value under all of its ids. */
 export interface KeptRow {
   user: string;
-  /** Its own id. */
+  /** The name of its own id. */
   response: string;
   /** The most tokens that a reference adds to a prompt: to the response, or to its output. */
   tokens: number;
   outputTokens: number;
-  /** Ids of its items. */
+  /** The names of its items' ids. */
   items: readonly string[];
   /** Whether we keep the turn, because the upstream keeps nothing. */
   hasTurn?: true;
@@ -96,7 +102,6 @@ export interface RequestTurn {
 }
 
 const itemsMax = 100;
-const idCharsMax = 256;
 /**
  * Remembers, with the charge, that a response's ids belong to its user. Returns how many bytes are
  * stored of a turn that the upstream does not keep.
@@ -107,11 +112,10 @@ export function rememberResponse(
   { ref, kept, usage, upstream, turn }: KeptResponse,
 ): number {
   const { projectId, user } = ref;
-  const { response } = kept;
-  if (response === "" || response.length > idCharsMax) return 0;
-  const items = kept.items.slice(0, itemsMax).filter((id, at, all) =>
-    id !== "" && id !== response && id.length <= idCharsMax && all.indexOf(id) === at
-  );
+  if (!isKeptId(kept.response)) return 0;
+  const response = keptName(kept.response);
+  const items = kept.items.slice(0, itemsMax).filter(isKeptId).map(keptName)
+    .filter((id, at, all) => id !== response && all.indexOf(id) === at);
   const expiresAt = tx.now + keptResponseLifetimeMs;
   const bounded = (tokens: number) =>
     usage.source === "provider" ? tokens : withTokenizerMargin(tokens);
@@ -192,7 +196,7 @@ export async function resolveReferences(
   for (const [at, reference] of references.entries()) {
     const found = ids[at];
     const isOwn = found && found.user === user && found.expiresAt > clock.now() &&
-      (reference.kind === "response") === (found.response === reference.id);
+      (reference.kind === "response") === (found.response === keptName(reference.id));
     if (!isOwn || (found.hasTurn && !keepsTurns(project))) {
       throw unknownReference(reference, project);
     }
@@ -225,9 +229,9 @@ export async function findKeptResponse(
   { projectId, user }: Pick<AccountRef, "projectId" | "user">,
   id: string,
 ): Promise<KeptRow | null> {
-  if (id === "" || id.length > idCharsMax) return null;
   const [found] = await readIds(kv, projectId, [id]);
-  const isOwn = found?.user === user && found.response === id && found.expiresAt > clock.now();
+  const isOwn = found?.user === user && found.response === keptName(id) &&
+    found.expiresAt > clock.now();
   return isOwn ? found : null;
 }
 
@@ -307,11 +311,20 @@ export function createKeptErasers(
   ];
 }
 
+/** Whether a response or an item with this id is remembered. */
+function isKeptId(id: string): boolean {
+  return id !== "" && id.length <= keptIdCharsMax;
+}
+
 function unknownReference(
   { kind, id, param }: KeptReference,
   project: Pick<Project, "keepResponses">,
 ) {
   const shown = id.slice(0, 128);
+  if (id.length > keptIdCharsMax) {
+    const most = `has more than ${keptIdCharsMax} characters: no longer id is remembered.`;
+    return badRequest(param, `The id '${shown}…' ${most}`, "string_above_max_length");
+  }
   const setting = keepsTurns(project)
     ? ""
     : " This project keeps no responses ('keepResponses' is \"off\"): send the conversation whole.";
@@ -333,8 +346,7 @@ async function readIds(
   projectId: string,
   ids: readonly string[],
 ): Promise<(KeptRow | null)[]> {
-  const isKey = (id: string) => id !== "" && id.length <= idCharsMax;
-  const wanted = [...new Set(ids.filter(isKey))];
+  const wanted = [...new Set(ids.filter(isKeptId))];
   const rows = await kv.getMany(wanted.map((id) => keptIdKey(projectId, id)));
   const byId = new Map(wanted.map((id, at) => [id, rows[at]?.value ?? null]));
   return ids.map((id) => {

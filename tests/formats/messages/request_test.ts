@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { message, messagesWorld, send, sendStream } from "../../support/messages.ts";
-import type { Body } from "../../support/world.ts";
+import { type Body, createWorld } from "../../support/world.ts";
 
 const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
 
@@ -154,3 +154,25 @@ Deno.test("messages request: a bound of zero fills the cache, and costs the prom
   assert.equal(world.upstream.calls[0]?.body.max_tokens, 0);
   assert.deepEqual([body.content, body.usage.cost_exact], [[], "0.003765"]);
 });
+
+for (const unknownFields of ["refuse", "pass"]) {
+  Deno.test(`messages: a thread is refused so that clients step back, with unknownFields ${unknownFields}`, async () => {
+    using world = await createWorld({ project: { unknownFields } });
+    await world.deposit("ada", "1");
+    const { status, body } = await world.json("/v1/messages", {
+      body: {
+        model: "test-model",
+        max_tokens: 9,
+        messages: [{ role: "user", content: "Hi" }],
+        thread: { type: "create" },
+      },
+      headers: { "x-service-user": "ada" },
+    });
+    assert.equal(status, 400);
+    assert.deepEqual(body.error.details, {
+      error_code: "thread_unsupported_request",
+      unsupported: ["thread"],
+    });
+    assert.equal(world.upstream.calls.length, 0);
+  });
+}
