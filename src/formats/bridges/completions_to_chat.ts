@@ -5,11 +5,13 @@ import type { Bridge, BridgeOptions, EventTranslator } from "../../inference/for
 import type { ModelRequest } from "../../inference/model_request.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { chatChoice } from "../chat/choice.ts";
+import type { ChoiceMender } from "../openai/choice_shape.ts";
 import { harmlessFields } from "../openai/known_fields.ts";
 import { readChoicesBody } from "../openai/response.ts";
 import { isErrorChunk, parsedChunk } from "../openai/stream_error.ts";
 import { invalidUpstreamResponse } from "../../upstreams/errors.ts";
 import { fieldRules, isEmpty, isOneOf, notCarried, requireCarried } from "./carried_fields.ts";
+import { bridgedMender } from "./chat_reading.ts";
 import { chatUpstream } from "./chat_upstream.ts";
 import { sentEvent } from "./sent_event.ts";
 
@@ -59,10 +61,11 @@ function writeBodyAsChat({ body, stream }: ModelRequest, cap: number, dialect: D
   });
 }
 
-function toTextCompletion(bytes: Uint8Array, { head, apiKey }: BridgeOptions): Uint8Array {
+function toTextCompletion(bytes: Uint8Array, options: BridgeOptions): Uint8Array {
+  const { head, apiKey } = options;
   const { body, choices: all } = readChoicesBody(bytes, apiKey);
   const choices = all.map((sent, position) => {
-    const choice = chatChoice.normalizeChoice(sent, position);
+    const choice = chatChoice.normalizeChoice(sent, position, options);
     if (!choice) throw invalidUpstreamResponse("a choice without a message");
     return toTextChoice(choice, choice.message);
   });
@@ -78,18 +81,17 @@ function toTextChoice({ index = 0, finish_reason: reason }: JsonObject, said: Js
 function textOf(message: Json | undefined): string {
   const { content, refusal } = isObject(message) ? message : {};
   if (typeof content === "string" && content !== "") return content;
-  if (Array.isArray(content)) {
-    return content.map((part) => isObject(part) && typeof part.text === "string" ? part.text : "")
-      .join("");
-  }
   return typeof refusal === "string" ? refusal : "";
 }
 
 /** Turns the chunks of a chat into those of a legacy completion. */
 class TextChunkTranslator implements EventTranslator {
   readonly #head: JsonObject;
+  readonly #mender: ChoiceMender;
 
-  constructor({ head: { id, created, model } }: BridgeOptions) {
+  constructor(options: BridgeOptions) {
+    const { head: { id, created, model } } = options;
+    this.#mender = bridgedMender(options);
     this.#head = { id, created, model };
   }
 
@@ -98,8 +100,8 @@ class TextChunkTranslator implements EventTranslator {
     if (event.data === "[DONE]" || isErrorChunk(event.event, chunk)) return [event];
     if (!isObject(chunk)) return [];
     const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
-    const choices = sent.flatMap((each) => {
-      const choice = chatChoice.normalizeDelta(each);
+    const choices = sent.flatMap((each, position) => {
+      const choice = this.#mender.mend(each, position);
       return choice ? [toTextChoice(choice, choice.delta)] : [];
     });
     return [sentEvent({ ...this.#head, ...chunk, object: "text_completion", choices })];
