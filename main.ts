@@ -40,9 +40,9 @@ const watchMemoryEveryMs = 50;
 const finishMs = { usual: 25_000, deploy: 1_000 };
 /**
  * How long a clean stop still accepts calls, so that what sends them learns of it: until none has
- * come for a while, and at most this long.
+ * come for as long as clients keep an idle connection (Node.js: 4 s), and at most this long.
  */
-const acceptMs = { untilQuietFor: 1_500, most: 10_000 };
+const acceptMs = { untilQuietFor: 4_000, most: 10_000 };
 /** How long it then waits for their charges, and until their callers are notified. */
 const settleMs = 3_000;
 const tellMs = 1_000;

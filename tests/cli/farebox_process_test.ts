@@ -86,6 +86,8 @@ Deno.test("farebox: upstreams and routes are set, listed and removed; keys are n
   assert.match(routes.printed, /^smart +weight +main=gpt-4o\*3 spare$/m);
   assertEnds(await run(["routes", "set", id, "x", "=a"]), 2, /is not a target such as/);
   assertEnds(await run(["upstreams", "set", id, "main"]), 2, /^Nothing to set/);
+  const wrong = ["upstreams", "set", id, "spare", "--url", "https://spare.example/v1/responses"];
+  assertEnds(await run(wrong), 1, /write 'https:\/\/spare\.example\/v1'/);
   assertEnds(await run(["upstreams", "set", id, "main", "--key"], { input: "\n" }), 2, /is empty/);
   assertEnds(await run(["upstreams", "remove", id, "main"]), 1, /names no upstream/);
   for (const list of ["upstreams", "routes"]) {

@@ -8,7 +8,7 @@ import {
   startFarebox,
 } from "../support/process.ts";
 import { testWith } from "../support/toolchains.ts";
-import { ask, makeProject, readBooks, startSlowUpstream } from "../support/traffic.ts";
+import { ask, makeProject, readBooks, sleep, startSlowUpstream } from "../support/traffic.ts";
 
 const connectionsCount = 16;
 
@@ -54,6 +54,8 @@ Deno.test("stop: calls on kept connections are answered, and each response close
   for (const connection of kept) {
     assert.doesNotMatch(await connection.send(balance, key), /connection: close/);
   }
+  const idle = await connect(farebox, opened);
+  await idle.send(balance, key);
   const probes = await connect(farebox, opened);
   assert.match(await probes.send("/readyz", key), /^http\/1.1 200 /);
 
@@ -66,6 +68,9 @@ Deno.test("stop: calls on kept connections are answered, and each response close
     assert.match(head, new RegExp(`^http/1.1 ${status} `), path);
     assert.match(head, /\nconnection: close(\r|$)/, path);
   }));
+  await sleep(2_500);
+  // Clients keep idle connections for some seconds.
+  assert.match(await idle.send(balance, key), /^http\/1.1 200 [^]*\nconnection: close/);
   const late = await connect(farebox, opened);
   assert.match(await late.send(balance, key), /^http\/1.1 200 [^]*\nconnection: close/);
   assert.equal((await farebox.ended).code, 0);
