@@ -29,7 +29,7 @@ async function fillSums(path: string, projectId: string): Promise<void> {
       const charged = { kind: "chat", amount: fromDecimal("0.002"), shortfall: toAmount(0n) };
       const times = { latencyMs: 900, firstTokenMs: 300, outcome: "completed" as const };
       return [
-        countEntryHourly({ projectId, ...charged, usage, at }),
+        countEntryHourly({ projectId, isUse: true, ...charged, usage, at }),
         countCallHourly({ projectId, model, ...times, at }),
       ];
     });

@@ -6,7 +6,6 @@ import { checkoutKindOf } from "../payments/merchant.ts";
 import type { Project } from "../projects/schema.ts";
 import { alertsKey } from "../store/keys.ts";
 import { readSummary } from "../summaries/summary.ts";
-import { chargedAmount } from "./timeline.ts";
 import type { Handler } from "../base/handler.ts";
 import { searchProjects } from "../projects/search.ts";
 import { checkId } from "../projects/admin_guard.ts";
@@ -101,7 +100,7 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
             totals.requests.toLocaleString("en-US"),
             totals.failed.toLocaleString("en-US"),
             <MoneyCell
-              amount={chargedAmount(totals)}
+              amount={totals.revenue}
               currency={project.currency}
             />,
             totals.upstreamCost > 0n

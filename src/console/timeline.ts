@@ -1,5 +1,4 @@
 import { type Amount, toAmount, zero } from "../base/money.ts";
-import type { SummaryTotals } from "../summaries/summary.ts";
 
 /** An amount at a time, in ms since 1970. */
 export interface AmountAt {
@@ -19,9 +18,4 @@ export function amountSteps(
     if (step) step.amount = toAmount(step.amount + amount);
   }
   return steps;
-}
-
-/** Returns what users were charged: for responses and by manual charges. */
-export function chargedAmount({ cost, charges }: SummaryTotals): Amount {
-  return toAmount(cost + charges);
 }

@@ -21,6 +21,7 @@ import {
   activityIdOfRequest,
   createEntry,
   type Entry,
+  isUse,
   type NewEntry,
   totalTokens,
 } from "./entry.ts";
@@ -361,14 +362,15 @@ interface Movement {
 
 /** Counts an entry toward its user's month, and returns what it adds to the project's sums. */
 function countEntry(entry: Entry, movement: Movement): Increment[] {
-  const { projectId, delta, shortfall, spending } = movement;
+  const { projectId, delta, spending } = movement;
   const { kind, usage, createdAt: at } = entry;
   const amount = toAmount(delta < 0n ? -delta : delta);
   if (entryKinds[kind].direction === "debit") {
     const tokens = usage ? totalTokens(usage) : 0;
-    spending.countUse({ requests: usage ? 1 : 0, tokens, spent: amount });
+    const spent = isUse(entry) ? amount : zero;
+    spending.countUse({ requests: usage ? 1 : 0, tokens, spent });
   }
-  const counted = countEntryHourly({ projectId, kind, amount, shortfall, usage, at });
+  const counted = countEntryHourly({ ...movement, kind, isUse: isUse(entry), amount, usage, at });
   return entry.seq === 1 ? [counted, countNewUserHourly(projectId, at)] : [counted];
 }
 

@@ -162,6 +162,15 @@ export function createEntry(
   };
 }
 
+/**
+ * Whether an entry is for a use of the app, so that it is revenue: a response, or a charge without
+ * another reason, such as a forfeited balance.
+ */
+export function isUse(entry: Omit<Entry, "id">): boolean {
+  const reason = entryReason(entry);
+  return reason === "usage" || reason === "charge";
+}
+
 /** Returns why an entry moved money: what it states, or else what its kind and direction say. */
 export function entryReason(entry: Omit<Entry, "id">): EntryReason {
   const { reason, kind, delta, refundedActivityId, metadata } = entry;

@@ -19,6 +19,7 @@ import { absoluteAmount, type Entry, type KeyIssuer } from "./entry.ts";
 import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
 import type { RefusalReason } from "../base/refusal_reasons.ts";
 import { leftIn, refusalBy } from "./bounds.ts";
+import { giveBack } from "./give_back.ts";
 import { refundExceedsOriginal, refundOnlyAtStripe } from "./api/refund_errors.ts";
 import {
   decodeEntry,
@@ -113,8 +114,7 @@ export function createMoneyRecorder(
         reads: [],
         apply: (tx, details) => {
           requireActive(tx.snapshot.project);
-          const { amount, byOperator = false } = request;
-          const { budgets = [] } = request;
+          const { amount, byOperator = false, budgets = [] } = request;
           const refusal = refusalOf(tx, request);
           if (refusal) return { value: refusedResult(tx, refusal), refused: true };
           const names = budgets.map(({ name }) => name);
@@ -165,7 +165,7 @@ function refundOp(refunding: RefundRequest): MoneyOp {
       tx.put(total, toBytes(formatAmount(fromDecimal(absoluteAmount(original)) - left + refund)));
       const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
       const made = entryKinds[original.kind].direction === "debit"
-        ? tx.credit(refund, entry, origin)
+        ? giveBack(tx, refund, { entry, origin, original })
         : tx.debit(refund, entry, origin, { unlimited: refund });
       alongside?.(tx, made);
       return recordedResult(made);

@@ -5,13 +5,18 @@ import type { MetricCounter, MetricsRegistry } from "./registry.ts";
 /** The part of an entry that is counted; amounts are decimal strings. */
 interface CountedEntry {
   kind: EntryKind;
+  /** Of a charge that is no use, another one than `charge`. */
+  reason?: string;
   delta: string;
   shortfall: string;
   usage: Partial<StoredTokens> | null;
 }
 
-/** The kinds whose entries move money: archiving writes `carried` ones, and moves none. */
-const movingKinds = entryKindNames.filter((kind) => kind !== "carried");
+/**
+ * The kinds whose entries move money: archiving writes `carried` ones, and moves none. Charges that
+ * are no use are apart, so that revenue can be computed.
+ */
+const movingKinds = [...entryKindNames.filter((kind) => kind !== "carried"), "other_charge"];
 
 const forGraphs = "in units of the currency: a float, for graphs; the ledger is exact";
 
@@ -53,7 +58,9 @@ export function createEntryMetrics(
     const money = known.get(currency) ?? open(currency);
     const amount = Number(entry.delta);
     const direction = amount < 0 ? "out" : "in";
-    money[`${direction} ${entry.kind}`]?.add(Math.abs(amount));
+    const { kind, reason } = entry;
+    const name = kind === "charge" && reason && reason !== "charge" ? "other_charge" : kind;
+    money[`${direction} ${name}`]?.add(Math.abs(amount));
     money.shortfall?.add(Math.max(0, Number(entry.shortfall)));
     if (entry.kind === "expired") holdExpired.add();
     const { usage } = entry;

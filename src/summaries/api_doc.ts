@@ -29,15 +29,26 @@ const totals = {
   }),
   ...mapTokenNames(({ description }) => count.meta({ description })),
   cost: amount("What was charged for responses."),
+  revenue: amount(
+    "What was charged for use, less what was given back: `cost` and `charges`, less `givenBack`. " +
+      "Of a model, without charges.",
+  ),
+  givenBack: amount("Refunds of responses and of charges for use."),
   upstreamCost: amount(
     "What responses cost by their providers' price lists, where that is known.",
   ),
-  margin: amount("What was charged for those responses, less that."),
+  margin: amount("The revenue of those responses, less that."),
   shortfall: amount("What was due and could not be collected, less what is no longer due."),
   deposits: amount("What was paid in."),
-  charges: amount("What was charged besides responses."),
-  refunds: amount("What was refunded."),
-  trials: amount("Trial credits that were granted."),
+  charges: amount("What was charged for use besides responses."),
+  otherCharges: amount(
+    "What else was charged, less its refunds: corrections, transfers and forfeited balances. It " +
+      "is no revenue.",
+  ),
+  refunds: amount(
+    "All refunds, without a sign: of payments, which take from users, and `givenBack`.",
+  ),
+  trials: amount("Trial credits that were granted: gifts, and no revenue."),
 };
 const totalsSchema = z.object(totals).meta({ id: "Totals" });
 const counted = z.array(z.object({
@@ -109,11 +120,14 @@ const zero = {
   repeated: 0,
   ...mapTokenNames(() => 0),
   cost: "0",
+  revenue: "0",
+  givenBack: "0",
   upstreamCost: "0",
   margin: "0",
   shortfall: "0",
   deposits: "0",
   charges: "0",
+  otherCharges: "0",
   refunds: "0",
   trials: "0",
 };
@@ -125,6 +139,7 @@ const used = {
   uncachedInput: 1624,
   output: 192,
   cost: "0.0007176",
+  revenue: "0.0007176",
   upstreamCost: "0.000598",
   margin: "0.0001196",
 };

@@ -3,10 +3,15 @@ import { type Amount, fromDecimal } from "../base/money.ts";
 import { sumKey } from "../store/keys.ts";
 import type { Increment } from "../store/kv.ts";
 
+/** The field of charges that are no use. */
+export const otherCharges = "other_charge";
+
 /** The part of an entry that is summed. */
 interface CountedEntry {
   projectId: string;
   kind: string;
+  /** Whether it is for a use of the app: a charge may have another reason. */
+  isUse: boolean;
   /** The amount due: what moved, and the shortfall. */
   amount: Amount;
   shortfall: Amount;
@@ -36,13 +41,16 @@ export function startOfHour(at: number): number {
 
 /**
  * Returns an entry's increment, to be counted in the entry's own write: a response by its model,
- * other entries by kind.
+ * a charge that is no use apart, other entries by kind.
  */
 export function countEntryHourly(
-  { projectId, kind, amount, shortfall, usage, at }: CountedEntry,
+  { projectId, kind, isUse, amount, shortfall, usage, at }: CountedEntry,
 ): Increment {
   const key = sumKey(projectId, startOfHour(at));
-  if (!usage) return { key, field: kind, values: [1n, amount, shortfall] };
+  if (!usage) {
+    const field = kind === "charge" && !isUse ? otherCharges : kind;
+    return { key, field, values: [1n, amount, shortfall] };
+  }
   const values = [1n, 0n, 0n, 0n, 0n, 0n, amount, shortfall];
   for (const { field, position } of tokenFields) {
     const tokens = usage[field] ?? 0;
@@ -56,6 +64,20 @@ export function countEntryHourly(
     values.push(fromDecimal(usage.upstreamCost), amount);
   }
   return { key, field: `model:${usage.model}`, values };
+}
+
+/**
+ * Returns the increment of a refund of a response or a charge, to be counted in its own write: how
+ * many, the amount, and the amount where the upstream cost of the refunded entry is known. What was
+ * no use is taken from such charges again.
+ */
+export function countGivenBackHourly(
+  { projectId, isUse, usage, amount, at }: Omit<CountedEntry, "kind" | "shortfall">,
+): Increment {
+  const key = sumKey(projectId, startOfHour(at));
+  if (!isUse) return { key, field: otherCharges, values: [0n, -amount, 0n] };
+  const values = [1n, amount, usage?.upstreamCost === undefined ? 0n : amount];
+  return { key, field: usage ? `back:${usage.model}` : "back", values };
 }
 
 /** Returns the increment of a user's first entry. */

@@ -15,8 +15,10 @@ interface PartTotals extends RequestCounts, CallTimes {
   outputTokens: number;
   /** The sum of the charges. */
   cost: Amount;
+  /** Of a model, the charges less what was given back; null of a key, where that is not known. */
+  revenue: Amount | null;
   upstreamCost: Amount;
-  /** The charges where the upstream cost is known, less that cost. */
+  /** The revenue, or a key's charges, where the upstream cost is known, less that cost. */
   margin: Amount;
 }
 
@@ -38,7 +40,7 @@ export async function readPart(
   part: SummaryPart,
 ): Promise<PartSummary> {
   const fields = "model" in part
-    ? [`model:${part.model}`, `calls:${part.model}`]
+    ? [`model:${part.model}`, `calls:${part.model}`, `back:${part.model}`]
     : [`key:${part.key}`];
   const whole: Sum = new Map();
   const hours = new Map<number, Sum>();
@@ -62,13 +64,13 @@ export async function readPart(
 }
 
 function partOfModel(sum: Sum, model: string): PartTotals {
-  const { cost, upstreamCost, margin, ...totals } = totalsOfModel(sum, model);
+  const { cost, revenue, upstreamCost, margin, ...totals } = totalsOfModel(sum, model);
   const { requests, calls, failed, canceled, refused, repeated } = totals;
   return {
     ...{ requests, calls, failed, canceled, refused, repeated },
     inputTokens: inputTokensOf(totals),
     outputTokens: outputTokensOf(totals),
-    ...{ cost, upstreamCost, margin },
+    ...{ cost, revenue, upstreamCost, margin },
     ...{ latencyMs: totals.latencyMs, firstTokenMs: totals.firstTokenMs },
   };
 }
@@ -82,6 +84,7 @@ function partOfKey(sum: Sum, key: string): PartTotals {
     inputTokens: Number(input),
     outputTokens: Number(output),
     cost: toAmount(cost),
+    revenue: null,
     upstreamCost: toAmount(upstreamCost),
     margin: toAmount(costed - upstreamCost),
     latencyMs: timesOf(values.slice(0, 4)).latencyMs,

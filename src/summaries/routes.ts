@@ -81,9 +81,12 @@ function readTime(name: string, text: string | undefined): number | null {
 /** Amounts as decimal strings. */
 function viewTotals(totals: SummaryTotals): Record<string, number | string> {
   const { requests, calls, failed, canceled, refused, repeated } = totals;
-  const { cost, upstreamCost, margin, shortfall } = totals;
-  const { deposits, charges, refunds, trials } = totals;
-  const amounts = { cost, upstreamCost, margin, shortfall, deposits, charges, refunds, trials };
+  const { cost, revenue, givenBack, upstreamCost, margin, shortfall } = totals;
+  const { deposits, charges, otherCharges, refunds, trials } = totals;
+  const amounts = {
+    ...{ cost, revenue, givenBack, upstreamCost, margin, shortfall },
+    ...{ deposits, charges, otherCharges, refunds, trials },
+  };
   const shown = Object.entries(amounts).map(([name, amount]) => [name, formatAmount(amount)]);
   const tokens = Object.fromEntries(tokenClassRows.map(({ name }) => [name, totals[name]]));
   const counts = { requests, calls, failed, canceled, refused, repeated };

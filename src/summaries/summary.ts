@@ -9,6 +9,7 @@ import {
   canceledOfKeyPosition,
   costedPosition,
   costPosition,
+  otherCharges,
   shortfallPosition,
   startOfHour,
   timeClassesMs,
@@ -19,14 +20,21 @@ import {
 export interface SummaryTotals extends RequestCounts, TokenCounts {
   /** The charges of responses, including those that ended with their process. */
   cost: Amount;
+  /** What users were charged for use, less what was given back: `cost + charges - givenBack`. */
+  revenue: Amount;
+  /** Refunds of responses and charges. */
+  givenBack: Amount;
   /** The cost of responses by their providers' price lists, where that is known. */
   upstreamCost: Amount;
-  /** The charges of the responses whose upstream cost is known, less that cost. */
+  /** The revenue of the responses whose upstream cost is known, less that cost. */
   margin: Amount;
   /** The amounts due that could not be collected. */
   shortfall: Amount;
   deposits: Amount;
+  /** Manual charges for use. */
   charges: Amount;
+  /** Other manual charges, less their refunds: corrections, transfers and forfeited balances. */
+  otherCharges: Amount;
   refunds: Amount;
   trials: Amount;
 }
@@ -177,7 +185,7 @@ export function addAll(sum: Sum, row: Sum): void {
 }
 
 function modelsOf(sum: Sum): Summary["models"] {
-  const named = [...sum.keys()].filter((field) => /^(model|calls):/.test(field));
+  const named = [...sum.keys()].filter((field) => /^(model|calls|back):/.test(field));
   const names = new Set(named.map((field) => field.slice(field.indexOf(":") + 1)));
   const models = [...names].map((model) => ({ model, ...totalsOfModel(sum, model) }));
   return models.sort((one, other) =>
@@ -190,7 +198,7 @@ export function totalsOfModel(sum: Sum, model: string): SummaryTotals & CallTime
   const field = `model:${model}`;
   const calls = sum.get(`calls:${model}`) ?? [];
   return {
-    ...totalsOf(new Map([[field, sum.get(field) ?? []]])),
+    ...totalsOf(new Map([field, `back:${model}`].map((name) => [name, sum.get(name) ?? []]))),
     ...countsIn(calls, canceledCallsPosition),
     ...timesOf(calls),
   };
@@ -254,18 +262,24 @@ export function totalsOf(sum: Sum): SummaryTotals {
   const answers = sumOf(sum, "model:");
   const upstreamCost = answers[upstreamCostPosition] ?? 0n;
   const kind = (name: string, place: number) => sum.get(name)?.[place] ?? 0n;
+  const cost = (answers[costPosition] ?? 0n) + kind("expired", 1);
+  const back = sumOf(sum, "back:");
+  const givenBack = (back[1] ?? 0n) + kind("back", 1);
   return {
     ...withLost(countsIn(sumOf(sum, "key:"), canceledOfKeyPosition), lostCalls(sum)),
     ...tokensIn(answers),
-    cost: toAmount((answers[costPosition] ?? 0n) + kind("expired", 1)),
+    cost: toAmount(cost),
+    revenue: toAmount(cost + kind("charge", 1) - givenBack),
+    givenBack: toAmount(givenBack),
     upstreamCost: toAmount(upstreamCost),
-    margin: toAmount((answers[costedPosition] ?? 0n) - upstreamCost),
+    margin: toAmount((answers[costedPosition] ?? 0n) - upstreamCost - (back[2] ?? 0n)),
     shortfall: toAmount(
       (answers[shortfallPosition] ?? 0n) +
         ["expired", "refund", "charge", "deposit"].reduce((n, k) => n + kind(k, 2), 0n),
     ),
     deposits: toAmount(kind("deposit", 1)),
     charges: toAmount(kind("charge", 1)),
+    otherCharges: toAmount(kind(otherCharges, 1)),
     refunds: toAmount(kind("refund", 1)),
     trials: toAmount(kind("trial", 1)),
   };

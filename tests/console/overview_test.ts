@@ -29,7 +29,7 @@ Deno.test("console: the overview equals the entries, by model, user and reason",
   assert.match(text, /Revenue \$1\.00 .*Outstanding balance \$3\.99/);
   assert.match(text, /Requests 5 .*Calls 4 .*Failed 0 .*Refused 1 /);
   assert.match(text, /test-model 5 4 0\.0 % < 250 ms 4,000 \/ 400 – – \$0\.0048/);
-  assert.match(text, /Spent Share of revenue ada \$1\.00/);
+  assert.match(text, /Spent Share of all ada \$1\.00/);
   assert.match(text, /insufficient_funds 1/);
   assert.match(text, /2026-01-01 00:00 \$0\.0036/);
   assert.match(text, /2026-01-01 02:00 \$1\.00/);
@@ -67,7 +67,7 @@ Deno.test("console: the overview of one model or key, and a user's page from the
   assert.match(await show("model=test-model"), /Revenue \$0\.0012.*Requests 1 .*Failed 0 0 %/);
   assert.match(
     await show(`key=${other.body.key.id}`),
-    /only the key batch \(…\w{4}\).*Revenue \$0\.0120.*1,000 \/ 100.*Requests 3 .*Calls 2 .*Failed 1 50 %.*Refused 1/,
+    /only the key batch \(…\w{4}\).*Charged, before refunds \$0\.0120.*1,000 \/ 100.*Requests 3 .*Calls 2 .*Failed 1 50 %.*Refused 1/,
   );
   const none = await show("model=nothing&days=30");
   assert.match(none, /Revenue \$0\.00 no earlier data.*Requests 0/);

@@ -1,7 +1,7 @@
 import { entryKinds } from "../../src/base/entry_kinds.ts";
 import { fromBytes } from "../../src/base/json.ts";
 import { fromDecimal } from "../../src/base/money.ts";
-import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
+import { absoluteAmount, type Entry, isUse } from "../../src/ledger/entry.ts";
 import { decodeSum } from "../../src/store/sums.ts";
 import { startOfHour } from "../../src/summaries/hourly_counters.ts";
 import type { MemoryStore } from "./memory_store.ts";
@@ -18,16 +18,28 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
   const byKey = new Map<string, bigint>();
   /** What was collected, by project, user and hour. */
   const spent = new Map<string, bigint>();
-  for (const { key, value } of store.list({ prefix: ["entry"], limit: 100_000 })) {
-    if (!value) continue;
-    const entry = fromBytes<Entry>(value);
+  const rows = store.list({ prefix: ["entry"], limit: 100_000 });
+  const entries = rows.flatMap(({ key, value }) =>
+    value ? [{ key, entry: fromBytes<Entry>(value) }] : []
+  );
+  const byId = new Map(entries.map(({ entry }) => [entry.id, entry]));
+  for (const { key, entry } of entries) {
     // What moves between wallets belongs to no project.
     if (entry.kind === "transfer") continue;
     const projectId = entry.projectId ?? String(key[1]);
-    const field = entry.usage ? `model:${entry.usage.model}` : entry.kind;
+    const isOther = entry.kind === "charge" && !isUse(entry);
+    const field = isOther
+      ? "other_charge"
+      : entry.usage
+      ? `model:${entry.usage.model}`
+      : entry.kind;
     add(said, `${projectId} ${startOfHour(entry.createdAt)} ${field} count`, 1n);
     add(said, `${projectId} ${startOfHour(entry.createdAt)} ${field} amount`, due(entry));
     if (entry.usage) add(responses, projectId, due(entry));
+    const original = entry.kind === "refund" && byId.get(entry.refundedActivityId ?? "");
+    if (original) {
+      addBack(said, `${projectId} ${startOfHour(entry.createdAt)}`, { entry, original });
+    }
     if (entryKinds[entry.kind].direction === "debit") {
       const hour = new Date(entry.createdAt).toISOString().slice(0, 13);
       add(spent, `${projectId} ${entry.user} ${hour}`, fromDecimal(absoluteAmount(entry)));
@@ -48,7 +60,9 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
         add(paywall, String(key[1]), (values[0] ?? 0n) - (values[1] ?? 0n));
         continue;
       }
-      const [amount = 0n, shortfall = 0n] = values.slice(field.startsWith("model:") ? 6 : 1);
+      const [amount = 0n, more = 0n] = values.slice(field.startsWith("model:") ? 6 : 1);
+      // What follows an amount that was given back is a part of it.
+      const shortfall = /^back(:|$)/.test(field) ? 0n : more;
       add(kept, `${key[1]} ${key[2]} ${field} count`, values[0] ?? 0n);
       add(kept, `${key[1]} ${key[2]} ${field} amount`, amount + shortfall);
     }
@@ -94,6 +108,19 @@ function auditTopUsers(
       );
     }
   }
+}
+
+/** A refund of a response or a charge is counted against its model, or where the charge is. */
+function addBack(
+  said: Map<string, bigint>,
+  hour: string,
+  { entry, original }: { entry: Entry; original: Entry },
+): void {
+  if (entryKinds[original.kind].direction !== "debit") return;
+  const back = original.usage ? `back:${original.usage.model}` : "back";
+  const field = isUse(original) ? back : "other_charge";
+  add(said, `${hour} ${field} count`, isUse(original) ? 1n : 0n);
+  add(said, `${hour} ${field} amount`, isUse(original) ? due(entry) : -due(entry));
 }
 
 function due(entry: Entry): bigint {

@@ -78,6 +78,7 @@ Deno.test("summary: tokens of every class, and shortfalls of every kind, have th
     countEntryHourly({
       projectId,
       kind,
+      isUse: true,
       amount: fromDecimal(String(2 ** at)),
       shortfall: fromDecimal(kind === "trial" ? "0" : String(10 ** at)),
       usage: kind === "usage" ? usage : null,

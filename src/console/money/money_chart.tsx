@@ -58,7 +58,8 @@ export function MoneyChart({ visit, period, title, says, amounts, before = [], z
 }
 
 /** What users were charged over a period: `total` in all. */
-export function RevenueChart({ total, ...chart }: {
+export function RevenueChart({ total, title = "Revenue", ...chart }: {
+  title?: string;
   visit: ProjectVisit;
   period: Period;
   total: Amount;
@@ -68,7 +69,7 @@ export function RevenueChart({ total, ...chart }: {
 }) {
   const { visit: { project: { currency } }, period } = chart;
   const says = `${formatAmount(total)} ${currency} were charged in the ${period.title}.`;
-  return <MoneyChart {...chart} title="Revenue" says={says} />;
+  return <MoneyChart {...chart} title={title} says={says} />;
 }
 
 /** An amount as short as an axis needs it: `$0`, `$0.50`, `$0.0060`, `$1.2K`. */

@@ -20,7 +20,6 @@ import { OverviewFilters, readOverviewFilter } from "./overview_filter.tsx";
 import { respondFiltered } from "./overview_part.tsx";
 import type { OverviewView } from "./overview_view.ts";
 import { headingOf, periodBefore, readPeriod } from "../shown_period.ts";
-import { chargedAmount } from "../timeline.ts";
 
 /** What a project earned, what it cost and what needs a hand, in a period. */
 export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handler {
@@ -52,6 +51,7 @@ export function overviewPage(guard: ConsoleGuard, services: ConsoleDeps): Handle
         <Attention items={attention} />
         {steps === null ? null : <FirstSteps steps={steps} />}
         <MoneyFigures {...view} />
+        <RevenueDefinition />
         <Revenue {...view} />
         <UseFigures {...view} />
         <ModelTable {...view} />
@@ -77,8 +77,7 @@ function MoneyFigures({ visit, period, summary: { totals }, before, users }: Ove
   const change = (now: Amount, then: Amount) => (
     <Change now={numberOf(now)} before={numberOf(then)} />
   );
-  const revenue = chargedAmount(totals);
-  const { upstreamCost, margin, deposits } = totals;
+  const { revenue, upstreamCost, margin, deposits, givenBack, trials } = totals;
   const isKnown = upstreamCost > 0n;
   const share = isKnown
     ? `${Math.round((numberOf(margin) / numberOf(toAmount(margin + upstreamCost))) * 100)} %`
@@ -98,7 +97,7 @@ function MoneyFigures({ visit, period, summary: { totals }, before, users }: Ove
         {
           label: "Revenue",
           value: money(revenue),
-          note: change(revenue, chargedAmount(before.totals)),
+          note: change(revenue, before.totals.revenue),
         },
         {
           label: "Upstream cost",
@@ -111,6 +110,10 @@ function MoneyFigures({ visit, period, summary: { totals }, before, users }: Ove
           value: <a href={here(`/activity?kind=deposit&${period.times}`)}>{money(deposits)}</a>,
           note: change(deposits, before.totals.deposits),
         },
+        ...(givenBack > 0n
+          ? [{ label: "Given back", value: money(givenBack), note: "refunds of use" }]
+          : []),
+        ...(trials > 0n ? [{ label: "Gifts", value: money(trials), note: "trial credit" }] : []),
         ...(owed ? [owed] : []),
         {
           label: "Not collected",
@@ -122,14 +125,25 @@ function MoneyFigures({ visit, period, summary: { totals }, before, users }: Ove
   );
 }
 
+/** What the figures of money mean; the guide to the console says more. */
+function RevenueDefinition() {
+  return (
+    <p class="muted">
+      Revenue is what responses and charges for use took from balances, less what was given back for
+      them. Trial credit, forfeited balances, transfers and corrections are no revenue. Margin is
+      the revenue of responses whose upstream cost is known, less that cost.
+    </p>
+  );
+}
+
 function Revenue({ visit, period, summary, before }: OverviewView) {
   const { here } = visit;
   const pointsOf = ({ hours }: Summary) =>
-    hours.map(({ start, totals }) => ({ start, amount: chargedAmount(totals) }));
+    hours.map(({ start, totals }) => ({ start, amount: totals.revenue }));
   return (
     <RevenueChart
       {...{ visit, period }}
-      total={chargedAmount(summary.totals)}
+      total={summary.totals.revenue}
       amounts={pointsOf(summary)}
       before={pointsOf(before)}
       zoom={(times) => here(`?${times}`)}

@@ -38,14 +38,15 @@ export async function respondFiltered(
     : `the key ${nameOfKey(keys.find(({ id }) => id === part.key))}`;
   const query = new URLSearchParams(part);
   const pointsOf = ({ hours }: PartSummary) =>
-    hours.map(({ start, totals: { cost } }) => ({ start, amount: cost }));
+    hours.map(({ start, totals: { revenue, cost } }) => ({ start, amount: revenue ?? cost }));
   return page(
     "Overview",
     <>
       <PartFigures {...{ visit, summary, before, part, period }} />
       <RevenueChart
         {...{ visit, period }}
-        total={summary.totals.cost}
+        title={chargedTitle(summary)}
+        total={summary.totals.revenue ?? summary.totals.cost}
         amounts={pointsOf(summary)}
         before={pointsOf(before)}
         zoom={(times) => here(`?${times}&${query}`)}
@@ -70,6 +71,11 @@ const percent = (of: number, all: number) =>
     ? "0 %"
     : `${((of / all) * 100).toLocaleString("en-US", { maximumFractionDigits: 1 })} %`;
 
+/** A refund is known by its model, and not by its key. */
+function chargedTitle({ totals: { revenue } }: PartSummary): string {
+  return revenue === null ? "Charged, before refunds" : "Revenue";
+}
+
 interface PartView {
   visit: ProjectVisit;
   summary: PartSummary;
@@ -81,16 +87,18 @@ interface PartView {
 function PartFigures(view: PartView) {
   const { visit: { project: { currency } }, summary: { totals }, before } = view;
   const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
-  const { cost, upstreamCost, margin, inputTokens, outputTokens } = totals;
+  const { cost, revenue, upstreamCost, margin, inputTokens, outputTokens } = totals;
+  const earned = revenue ?? cost;
+  const earlier = before.totals.revenue ?? before.totals.cost;
   const isKnown = upstreamCost > 0n;
   return (
     <>
       <Stats
         figures={[
           {
-            label: "Revenue",
-            value: money(cost),
-            note: <Change now={numberOf(cost)} before={numberOf(before.totals.cost)} />,
+            label: chargedTitle(view.summary),
+            value: money(earned),
+            note: <Change now={numberOf(earned)} before={numberOf(earlier)} />,
           },
           { label: "Upstream cost", value: isKnown ? money(upstreamCost) : "–" },
           { label: "Margin", value: isKnown ? money(margin) : "–" },

@@ -6,7 +6,6 @@ import { Share } from "../../pages/chart.tsx";
 import { Card, type Column, EmptyState, MoneyCell, Table, TimeCell } from "../../pages/parts.tsx";
 import { errorRateOf } from "../../summaries/request_counts.ts";
 import type { ReasonCount, Summary } from "../../summaries/summary.ts";
-import { chargedAmount } from "../timeline.ts";
 import type { OverviewView } from "./overview_view.ts";
 import { UserLink } from "../users/user_link.tsx";
 
@@ -16,18 +15,18 @@ const count = (value: number) => value.toLocaleString("en-US");
 /** Cost, margin, errors and times of each model, and what was charged besides. */
 export function ModelTable({ visit, period, summary: { totals, models } }: OverviewView) {
   const { project: { currency }, here } = visit;
-  const revenue = chargedAmount(totals);
-  const other = models.reduce<bigint>((left, { cost }) => left - cost, revenue);
+  const { revenue: whole } = totals;
+  const other = models.reduce<bigint>((left, { revenue }) => left - revenue, whole);
   const rows = models.map((model) => {
     const query = new URLSearchParams({ model: model.model });
     const link = <a href={here(`?${period.query}&${query}`)}>{model.model}</a>;
-    return modelRow({ link, model, revenue, currency });
+    return modelRow({ link, model, whole, currency });
   });
   const others = [
     <a href={here(`/activity?kind=charge&${period.times}`)}>Other charges</a>,
     ...Array<string>(7).fill("–"),
     <MoneyCell amount={toAmount(other)} currency={currency} />,
-    <Share part={shareOf(other, revenue)} />,
+    <Share part={shareOf(other, whole)} />,
   ];
   return (
     <Card title="Models" note="Highest revenue first">
@@ -45,7 +44,7 @@ export function ModelTable({ visit, period, summary: { totals, models } }: Overv
           { title: "Revenue", number: true, lead: true },
           "Share of revenue",
         ]}
-        rows={other > 0n && models.length > 0 ? [...rows, others] : rows}
+        rows={other !== 0n && models.length > 0 ? [...rows, others] : rows}
         empty={
           <EmptyState icon="requests" title="No requests in this period">
             <p>Models appear here with their cost, margin, errors and times.</p>
@@ -56,13 +55,14 @@ export function ModelTable({ visit, period, summary: { totals, models } }: Overv
   );
 }
 
-function modelRow({ link, model, revenue, currency }: {
+function modelRow({ link, model, whole, currency }: {
   link: Child;
   model: Summary["models"][number];
-  revenue: Amount;
+  /** The revenue of the project. */
+  whole: Amount;
   currency: string;
 }): Child[] {
-  const { requests, calls, cost, upstreamCost, margin, firstTokenMs } = model;
+  const { requests, calls, revenue, upstreamCost, margin, firstTokenMs } = model;
   const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
   return [
     link,
@@ -79,8 +79,8 @@ function modelRow({ link, model, revenue, currency }: {
     `${count(inputTokensOf(model))} / ${count(outputTokensOf(model))}`,
     upstreamCost > 0n ? money(upstreamCost) : "–",
     upstreamCost > 0n ? <span class={margin < 0n ? "bad" : ""}>{money(margin)}</span> : "–",
-    money(cost),
-    <Share part={shareOf(cost, revenue)} />,
+    money(revenue),
+    <Share part={shareOf(revenue, whole)} />,
   ];
 }
 
@@ -98,7 +98,7 @@ export function UserTables(
   { visit, period, users, summary, topSpenders, ranOut }: OverviewView,
 ) {
   const { project: { currency }, here } = visit;
-  const revenue = chargedAmount(summary.totals);
+  const { cost, charges } = summary.totals;
   const link = (user: string) => <UserLink visit={visit} user={user} />;
   const refused = new URLSearchParams({ outcome: "refused", reason: "insufficient_funds" });
   return (
@@ -140,11 +140,11 @@ export function UserTables(
       <Card title="Top spenders" note={<a href={here("/users?order=spent")}>All</a>}>
         <Table
           caption={`Spent in the ${period.title}, UTC`}
-          columns={["User", { title: "Spent", number: true, lead: true }, "Share of revenue"]}
+          columns={["User", { title: "Spent", number: true, lead: true }, "Share of all"]}
           rows={topSpenders.slice(0, listed).map(({ user, spent }) => [
             link(user),
             <MoneyCell amount={spent} currency={currency} />,
-            <Share part={shareOf(spent, revenue)} />,
+            <Share part={shareOf(spent, cost + charges)} />,
           ])}
           empty="No spending in this period."
         />
