@@ -5,7 +5,7 @@ import { containsUtf8 } from "../base/utf8.ts";
 import type { Project } from "../projects/schema.ts";
 import { ownEntriesPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
-import { actorOf, type Entry, entryReason } from "./entry.ts";
+import { absoluteAmount, actorOf, type Entry, entryReason } from "./entry.ts";
 import { decodeEntry } from "./store.ts";
 
 /** An entry of any of a project's users. */
@@ -79,23 +79,24 @@ export async function listProjectActivities(
   return { activities, nextCursor: last, searchedTo: timeOfId(last) };
 }
 
-const columns = [
-  ...["id", "createdAt", "kind", "reason", "actorType", "actorId", "user", "amount", "currency"],
-  ...["balanceAfter", "model"],
+/** The columns of a project's activities as CSV. */
+export const activityCsvColumns = [
+  ...["id", "createdAt", "kind", "reason", "actorType", "actorId", "user", "amount", "delta"],
+  ...["currency", "balanceAfter", "model"],
 ];
 
-/** Activities as CSV, with a header; amounts have the sign with which they changed the balance. */
-export function activitiesAsCsv(
+/** Activities as lines of CSV. */
+export function activityLines(
   activities: readonly ProjectActivity[],
   currency: string,
 ): string {
-  const lines = activities.map(({ entry }) => {
+  return activities.map(({ entry }) => {
     const actor = actorOf(entry);
     return csvLine([
       ...[entry.id, new Date(entry.createdAt).toISOString(), entry.kind, entryReason(entry)],
-      ...[actor?.type ?? null, actor?.id ?? null, entry.user, entry.delta, currency],
-      ...[entry.balanceAfter, entry.usage?.model ?? null],
+      ...[actor?.type ?? null, actor?.id ?? null, entry.user],
+      ...[absoluteAmount(entry), entry.delta, currency, entry.balanceAfter],
+      ...[entry.usage?.model ?? null],
     ]);
-  });
-  return csvLine(columns) + lines.join("");
+  }).join("");
 }

@@ -7,7 +7,8 @@ import type { ProjectCache } from "../projects/project_cache.ts";
 import { listRequests } from "./list.ts";
 import type { RequestLog } from "./request_log.ts";
 import { requestQuerySchema } from "./schema.ts";
-import { requestsAsCsv, viewRequest } from "./view.ts";
+import { csvLine } from "../base/csv.ts";
+import { requestCsvColumns, requestLines, viewRequest } from "./view.ts";
 
 interface RequestsDeps {
   deps: Pick<Deps, "kv">;
@@ -36,7 +37,7 @@ export function requestRoutes(
         };
         return jsonResponse(200, body, requestId, { "cache-control": "no-store" });
       }
-      return new Response(requestsAsCsv(requests), {
+      return new Response(csvLine(requestCsvColumns) + requestLines(requests), {
         headers: {
           "content-type": "text/csv; charset=utf-8",
           "cache-control": "no-store",

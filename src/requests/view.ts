@@ -1,4 +1,4 @@
-import { csvLine, csvRecord } from "../base/csv.ts";
+import { csvRecord } from "../base/csv.ts";
 import type { JsonObject } from "../base/json.ts";
 import { requestColumns, type RequestRecord } from "./record.ts";
 
@@ -7,10 +7,10 @@ export function viewRequest({ at, ...record }: RequestRecord): JsonObject {
   return { ...record, createdAt: new Date(at).toISOString() };
 }
 
-const csvColumns = requestColumns.map((name) => (name === "at" ? "createdAt" : name));
+/** The columns of requests as CSV. */
+export const requestCsvColumns = requestColumns.map((name) => (name === "at" ? "createdAt" : name));
 
-/** Requests as CSV, with a header. */
-export function requestsAsCsv(requests: readonly RequestRecord[]): string {
-  return csvLine(csvColumns) +
-    requests.map((record) => csvRecord(viewRequest(record), csvColumns)).join("");
+/** Requests as lines of CSV, without a header. */
+export function requestLines(requests: readonly RequestRecord[]): string {
+  return requests.map((record) => csvRecord(viewRequest(record), requestCsvColumns)).join("");
 }

@@ -5,10 +5,10 @@ import { FormField, FormSelect } from "../../pages/form_parts.tsx";
 import { EmptyState, MoneyCell, Pager, Table, TimeCell } from "../../pages/parts.tsx";
 import { listRequests, type RequestPage } from "../../requests/list.ts";
 import { requestOutcomes, type RequestRecord } from "../../requests/record.ts";
-import { requestsAsCsv } from "../../requests/view.ts";
+import { requestCsvColumns, requestLines } from "../../requests/view.ts";
 import { requestFilterSchema } from "../../requests/schema.ts";
 import type { ConsoleDeps } from "../console_deps.ts";
-import { csvResponse } from "../csv_response.ts";
+import { csvDownload } from "../csv_response.ts";
 import type { ConsoleGuard, GuardedHandler, ProjectVisit } from "../guard.tsx";
 import { msText, OutcomeBadge, outcomeLabels } from "./request_parts.tsx";
 import { readTimes, TimeFields } from "../times.tsx";
@@ -16,7 +16,7 @@ import { UserLink } from "../users/user_link.tsx";
 
 const section = "/requests";
 const perPage = 50;
-const csvMax = 10_000;
+const csvRowsPerRead = 500;
 const filters = [
   "outcome",
   "user",
@@ -34,13 +34,12 @@ export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: C
   list: GuardedHandler;
   csv: GuardedHandler;
 } {
-  async function read({ project, incoming }: ProjectVisit, limit: number) {
+  async function read({ project, incoming }: ProjectVisit, limit: number, cursor?: string) {
     const given = givenFilters(incoming.query);
     const { from: _from, to: _to, ...others } = given;
     const { from, to } = readTimes(incoming.query);
     const filter = parseWith(requestFilterSchema, others);
     await requestLog.flush();
-    const cursor = incoming.query("cursor");
     const times = { from: from ?? undefined, to: to ?? undefined };
     const found = await listRequests(deps.kv, project.id, {
       limit,
@@ -53,7 +52,7 @@ export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: C
   return {
     list: guard.project(async (visit) => {
       const { project, here, page } = visit;
-      const { given, ...found } = await read(visit, perPage);
+      const { given, ...found } = await read(visit, perPage, visit.incoming.query("cursor"));
       const keys = new Map((await admin.keys(project.id)).map(({ id, name, suffix }) => [
         id,
         name || `…${suffix}`,
@@ -90,8 +89,15 @@ export function requestPages(guard: ConsoleGuard, { deps, requestLog, admin }: C
       );
     }),
     csv: guard.project(async (visit) => {
-      const { requests } = await read(visit, csvMax);
-      return csvResponse(requestsAsCsv(requests), "requests", visit.incoming.requestId);
+      const source = {
+        columns: requestCsvColumns,
+        cursor: visit.incoming.query("cursor"),
+        async read(cursor: string | undefined) {
+          const { requests, nextCursor } = await read(visit, csvRowsPerRead, cursor);
+          return { text: requestLines(requests), count: requests.length, nextCursor };
+        },
+      };
+      return await csvDownload(source, "requests", visit.incoming.requestId);
     }),
   };
 }

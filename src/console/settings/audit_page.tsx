@@ -6,7 +6,7 @@ import { auditActions, type AuditRow, listAudit, readAuditFilter } from "../../p
 import type { ApiKey } from "../../projects/schema.ts";
 import { auditActor, AuditDetail, auditLabels, auditWords } from "./audit_words.tsx";
 import type { ConsoleDeps } from "../console_deps.ts";
-import { csvResponse } from "../csv_response.ts";
+import { csvDownload } from "../csv_response.ts";
 import {
   type ConsoleGuard,
   type ConsoleVisit,
@@ -18,7 +18,7 @@ import { nameOfKey } from "../developers/key_name.ts";
 const section = "/audit";
 const interfaces = { console: "Console", api: "API", command: "Command" } as const;
 const rowsPerPage = 50;
-const csvMax = 5_000;
+const csvRowsPerRead = 500;
 
 /** The audit trails: a project's and, for the operator, the instance's own; each also as CSV. */
 export function auditPages(guard: ConsoleGuard, { deps, admin }: ConsoleDeps): {
@@ -27,20 +27,27 @@ export function auditPages(guard: ConsoleGuard, { deps, admin }: ConsoleDeps): {
   instanceList: GuardedHandler;
   instanceCsv: GuardedHandler;
 } {
-  const read = (projectId: string | null, { incoming: { query } }: ConsoleVisit, limit: number) =>
-    listAudit(deps.kv, projectId, {
-      limit,
-      cursor: query("cursor"),
-      filter: readAuditFilter(query),
-    });
-  const csv = async (projectId: string | null, visit: ConsoleVisit) => {
-    const { actions } = await read(projectId, visit, csvMax);
-    return csvResponse(auditAsCsv(actions), "audit", visit.incoming.requestId);
+  const read = (
+    projectId: string | null,
+    { incoming: { query } }: ConsoleVisit,
+    { limit = rowsPerPage, cursor = query("cursor") }: { limit?: number; cursor?: string } = {},
+  ) => listAudit(deps.kv, projectId, { limit, cursor, filter: readAuditFilter(query) });
+  const csv = (projectId: string | null, visit: ConsoleVisit) => {
+    const source = {
+      columns: csvColumns,
+      cursor: visit.incoming.query("cursor"),
+      async read(cursor: string | undefined) {
+        const page = { limit: csvRowsPerRead, ...(cursor === undefined ? {} : { cursor }) };
+        const { actions, nextCursor } = await read(projectId, visit, page);
+        return { text: auditLines(actions), count: actions.length, nextCursor };
+      },
+    };
+    return csvDownload(source, "audit", visit.incoming.requestId);
   };
   return {
     list: guard.project(async (visit) => {
       const { project, here, page } = visit;
-      const trail = await read(project.id, visit, rowsPerPage);
+      const trail = await read(project.id, visit);
       const keys = await admin.keys(project.id);
       const view = { visit, trail, keys, here, address: here(section) };
       return page("Audit trail", <Trail {...view} />, {
@@ -52,7 +59,7 @@ export function auditPages(guard: ConsoleGuard, { deps, admin }: ConsoleDeps): {
     csv: guard.project((visit) => csv(visit.project.id, visit)),
     instanceList: guard.signedIn(async (visit) => {
       requireOperator(visit);
-      const trail = await read(null, visit, rowsPerPage);
+      const trail = await read(null, visit);
       const here = () => visit.at("/projects");
       const view = { visit, trail, keys: [], here, address: visit.at(section) };
       return visit.page("Audit trail of the instance", <Trail {...view} />, {
@@ -152,12 +159,11 @@ function TrailFilters({ visit, keys, address }: Pick<TrailView, "visit" | "keys"
 
 const csvColumns = ["id", "at", "action", "target", "actor", "key", "via", "address", "detail"];
 
-function auditAsCsv(actions: readonly AuditRow[]): string {
-  const lines = actions.map(({ id, at, action, target, actor, via, address, detail }) =>
+function auditLines(actions: readonly AuditRow[]): string {
+  return actions.map(({ id, at, action, target, actor, via, address, detail }) =>
     csvLine([
       ...[id, at, action, target, actor.id, actor.suffix ?? null, via, address ?? null],
       JSON.stringify(detail),
     ])
-  );
-  return csvLine(csvColumns) + lines.join("");
+  ).join("");
 }

@@ -1,7 +1,9 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { fromDecimal } from "../../base/money.ts";
+import { csvLine } from "../../base/csv.ts";
+import { formatAmount, fromDecimal, toAmount, zero } from "../../base/money.ts";
 import {
-  activitiesAsCsv,
+  activityCsvColumns,
+  activityLines,
   listProjectActivities,
   type ProjectActivity,
 } from "../../ledger/project_activities.ts";
@@ -10,7 +12,7 @@ import { EmptyState, MoneyCell, Pager, Table, TimeCell } from "../../pages/parts
 import type { ConsoleDeps } from "../console_deps.ts";
 import { activityKindNames } from "../../base/entry_kinds.ts";
 import { kindLabels } from "../kind_labels.ts";
-import { csvResponse } from "../csv_response.ts";
+import { csvDownload } from "../csv_response.ts";
 import type { ConsoleGuard, GuardedHandler, ProjectVisit } from "../guard.tsx";
 import { UnbookedPayments } from "../money/unbooked.tsx";
 import { unbookedOfProject } from "../../payments/unbooked.ts";
@@ -20,16 +22,19 @@ import { addressOf } from "./user_link.tsx";
 
 const section = "/activity";
 const perPage = 50;
-const csvMax = 10_000;
+const csvRowsPerRead = 500;
 
 /** Every movement of money of a project's users, and the same as CSV. */
 export function activityPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
   list: GuardedHandler;
   csv: GuardedHandler;
 } {
-  function read({ project, incoming: { query } }: ProjectVisit, limit: number) {
+  function read(
+    { project, incoming: { query } }: ProjectVisit,
+    limit: number,
+    cursor = query("cursor"),
+  ) {
     const kind = readKind(query("kind"));
-    const cursor = query("cursor");
     return listProjectActivities(deps.kv, project, { limit, cursor, kind, ...readTimes(query) });
   }
 
@@ -65,9 +70,25 @@ export function activityPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
       );
     }),
     csv: guard.project(async (visit) => {
-      const { activities } = await read(visit, csvMax);
-      const text = activitiesAsCsv(activities, visit.project.currency);
-      return csvResponse(text, "activity", visit.incoming.requestId);
+      const { project: { currency }, incoming } = visit;
+      let moved = zero;
+      const source = {
+        columns: activityCsvColumns,
+        cursor: incoming.query("cursor"),
+        async read(cursor: string | undefined) {
+          const { activities, nextCursor } = await read(visit, csvRowsPerRead, cursor);
+          for (const { entry } of activities) moved = toAmount(moved + fromDecimal(entry.delta));
+          const text = activityLines(activities, currency);
+          return { text, count: activities.length, nextCursor };
+        },
+        // In the columns of what the balances changed by, and of the currency.
+        total: (count: number) =>
+          csvLine([
+            ...["total", `${count} rows`, null, null, null, null, null, null],
+            ...[formatAmount(moved), currency],
+          ]),
+      };
+      return await csvDownload(source, "activity", incoming.requestId);
     }),
   };
 }

@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { csvLine } from "../../base/csv.ts";
 import type { Handler } from "../../base/handler.ts";
-import { fromDecimal } from "../../base/money.ts";
+import { formatAmount, fromDecimal, toAmount, zero } from "../../base/money.ts";
 import { checkUserId } from "../../base/user_id.ts";
 import {
   readUserStats,
@@ -13,14 +13,14 @@ import { listUsers, type UserView } from "../../ledger/users.ts";
 import { FormField } from "../../pages/form_parts.tsx";
 import { EmptyState, MoneyCell, Pager, Table, Tabs, TimeCell } from "../../pages/parts.tsx";
 import type { ConsoleDeps } from "../console_deps.ts";
-import { csvResponse } from "../csv_response.ts";
+import { csvDownload } from "../csv_response.ts";
 import type { ConsoleGuard, ProjectVisit } from "../guard.tsx";
 import { UserLink } from "./user_link.tsx";
 import { holdsEndedBy } from "../../ledger/hold_end.ts";
 
 const section = "/users";
 const usersPerPage = 50;
-const csvMax = 10_000;
+const csvRowsPerRead = 500;
 
 const orderTitles: Readonly<Record<UserOrder, string>> = {
   recent: "Last active",
@@ -76,13 +76,20 @@ export function userPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
       return page(visit, { prefix, order, note, table: <UsersRanked visit={visit} rows={rows} /> });
     }),
     csv: guard.project(async ({ project, incoming }) => {
-      const { users } = await listUsers(kv, project, {
-        limit: csvMax,
+      let owed = zero;
+      const source = {
+        columns: csvColumns,
         cursor: undefined,
-        prefix: "",
-        hasEnded: holdsEndedBy(deps),
-      });
-      return csvResponse(usersAsCsv(users), "users", incoming.requestId);
+        async read(cursor: string | undefined) {
+          const query = { limit: csvRowsPerRead, cursor, prefix: "" };
+          const page = await listUsers(kv, project, { ...query, hasEnded: holdsEndedBy(deps) });
+          const { users, nextCursor } = page;
+          owed = users.reduce((sum, { balance }) => toAmount(sum + fromDecimal(balance)), owed);
+          return { text: userLines(users), count: users.length, nextCursor };
+        },
+        total: (count: number) => csvLine([`total: ${count} rows`, formatAmount(owed)]),
+      };
+      return await csvDownload(source, "users", incoming.requestId);
     }),
   };
 }
@@ -197,9 +204,10 @@ function UsersById({ visit, users, prefix }: {
   );
 }
 
-function usersAsCsv(users: readonly UserView[]): string {
-  return csvLine(["user", "balance", "held", "available", "currency", "entries"]) +
-    users.map(({ user, balance, held, available, currency, entries }) =>
-      csvLine([user, balance, held, available, currency, entries === null ? null : `${entries}`])
-    ).join("");
+const csvColumns = ["user", "balance", "held", "available", "currency", "entries"];
+
+function userLines(users: readonly UserView[]): string {
+  return users.map(({ user, balance, held, available, currency, entries }) =>
+    csvLine([user, balance, held, available, currency, entries === null ? null : `${entries}`])
+  ).join("");
 }
