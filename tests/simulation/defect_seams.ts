@@ -4,6 +4,7 @@ import type { SpendingBound } from "../../src/ledger/bounds.ts";
 import type { Committer } from "../../src/store/commit.ts";
 import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
 import type { Seams } from "./process.ts";
+import type { Timeline } from "./timeline.ts";
 
 /** A planted defect, at a seam of the service and never inside of it. */
 export interface Defect {
@@ -15,9 +16,33 @@ export interface Defect {
   seedsMax: number;
 }
 
-/** Changes every atomic write on its way to the store. */
-export function writing(change: (write: Write) => Write): Seams {
-  return { kv: (kv) => ({ ...kv, atomic: (write) => kv.atomic(change(write)) }) };
+/** Changes every atomic write on its way to the store; `late` may hold it back before. */
+export function writing(
+  change: (write: Write) => Write,
+  late: (write: Write, timeline: Timeline) => Promise<void> = () => Promise.resolve(),
+): Seams {
+  return {
+    kv(kv, timeline) {
+      const { atomicOrFailed } = kv;
+      const atomic: Kv["atomic"] = async (write) => {
+        await late(write, timeline);
+        return await kv.atomic(change(write));
+      };
+      if (!atomicOrFailed) return { ...kv, atomic };
+      return {
+        ...kv,
+        atomic,
+        async atomicOrFailed(write) {
+          await late(write, timeline);
+          const changed = change(write);
+          const outcome = await atomicOrFailed(changed);
+          if (typeof outcome === "string") return outcome;
+          const failed = outcome.map((at) => changed.checks[at]);
+          return write.checks.flatMap((check, at) => failed.includes(check) ? [at] : []);
+        },
+      };
+    },
+  };
 }
 
 /** Writes without some of their checks. */

@@ -72,7 +72,7 @@ export class People {
     }
     this.#deciding.set(user, (this.#deciding.get(user) ?? 0) + 1);
     const dice = timeline.between(0, 10);
-    if (!this.#passkeys && timeline.chance(0.05)) await this.#join(project, user);
+    if (!this.#passkeys && timeline.chance(0.3)) await this.#join(project, user);
     else if (dice < 3) await this.#change(project, user, { person, form: { action: "cap" } });
     else if (dice < 4) await this.#change(project, user, { person, form: { action: "revoke" } });
     else if (dice < 5) await this.disconnect(project, user);

@@ -26,6 +26,8 @@ function readAs(wrong: Partial<Authorization>): Seams {
   });
 }
 
+const staleMs = 3_000;
+
 /** Defects in authorizations, and in what wallets are charged. */
 export const walletDefects: readonly Defect[] = [
   {
@@ -69,13 +71,19 @@ export const walletDefects: readonly Defect[] = [
   },
   {
     name: "money moves between wallets on accounts that may be stale",
-    seams: writing((write) => ({
-      ...write,
-      checks: write.checks.filter(({ key }) =>
-        transferred(write).length === 0 || key[0] !== "account"
-      ),
-    })),
-    seedsMax: 400,
+    seams: writing(
+      (write) => ({
+        ...write,
+        checks: write.checks.filter(({ key }) =>
+          transferred(write).length === 0 || key[0] !== "account"
+        ),
+      }),
+      // Somebody else writes one of the accounts meanwhile.
+      async (write, timeline) => {
+        if (transferred(write).length > 0) await timeline.pause(staleMs);
+      },
+    ),
+    seedsMax: 220,
   },
 ];
 
