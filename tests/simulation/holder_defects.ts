@@ -20,6 +20,6 @@ export const holderDefects: readonly Defect[] = [
   {
     name: "the holds of a dead process are left until they expire",
     install: isGone(() => false),
-    seedsMax: 40,
+    seedsMax: 90,
   },
 ];

@@ -82,7 +82,7 @@ export const operatorDefects: readonly Defect[] = [
   {
     name: "redeliveries in progress are not continued",
     seams: listing((options, kv) => isJob(options.prefix) ? Promise.resolve([]) : kv.list(options)),
-    seedsMax: 60,
+    seedsMax: 90,
   },
   {
     name: "a redelivery ends before it has started",
