@@ -104,7 +104,10 @@ const summarySchema = z.object({
   }),
   topSpenders: z.array(z.object({
     user: userId,
-    spent: amount("What responses and charges cost from `from` to `to`."),
+    spent: amount("What responses and charges cost from `from` to `to`: at least so much."),
+    atMost: amount(
+      "More is not possible; the same as `spent`, unless 100 others spent more in some hour or day.",
+    ),
   })).meta({
     description: "The 100 users who spent most in the period, up to 15 s old: by hour for up to " +
       "two days, by whole days (UTC) for longer.",
@@ -167,7 +170,7 @@ const example = {
     month: "2026-01",
     users: [{ user: "ada", requests: 2, tokens: 1816, spent: "0.0007176" }],
   },
-  topSpenders: [{ user: "ada", spent: "0.0007176" }],
+  topSpenders: [{ user: "ada", spent: "0.0007176", atMost: "0.0007176" }],
 };
 
 const moment = (what: string) =>

@@ -64,7 +64,11 @@ export function summaryRoutes(
           month,
           users: users.map((user) => ({ ...user, spent: formatAmount(user.spent) })),
         },
-        topSpenders: spenders.map(({ user, spent }) => ({ user, spent: formatAmount(spent) })),
+        topSpenders: spenders.map(({ user, spent, atMost }) => ({
+          user,
+          spent: formatAmount(spent),
+          atMost: formatAmount(atMost),
+        })),
       };
       return jsonResponse(200, body, requestId, { "cache-control": "no-store" });
     }),

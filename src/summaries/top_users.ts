@@ -47,7 +47,10 @@ interface TopUser extends Omit<MonthSpend, "month"> {
 /** A user among those who spent most in some time. */
 export interface TopSpender {
   user: string;
+  /** What is known to be spent: all of it, where `atMost` is the same. */
   spent: Amount;
+  /** More is not possible: in full hours or days that do not list the user, they spent less. */
+  atMost: Amount;
 }
 
 /** Requests and tokens are counted for months only; rows of days and hours have zeros. */
@@ -165,8 +168,8 @@ const rowsPerRead = 500;
 
 /**
  * Returns who spent most from `from` until before `to`, in ms since 1970, at most 100: by hour for
- * up to two days, by day (UTC) for longer. Exact for the first 100 users of each hour or day; up to
- * 15 s old.
+ * up to two days, by day (UTC) for longer. A row lists the first 100 users of its hour or day, so
+ * each sum is between two bounds, which are the same where no row is full. Up to 15 s old.
  */
 export async function readTopSpenders(
   kv: Kv,
@@ -182,12 +185,24 @@ export async function readTopSpenders(
     end: topUsersKey(projectId, last ?? ""),
     limit: rowsPerRead,
   });
-  const spent = new Map<string, Amount>();
-  for (const top of rows.flatMap(({ value }) => decode(value))) {
-    spent.set(top.user, toAmount((spent.get(top.user) ?? zero) + top.spent));
+  const found = new Map<string, { spent: Amount; unlisted: Amount }>();
+  /** What a user may have spent in all full rows at most, if none of them lists the user. */
+  let unlisted = zero;
+  for (const top of rows.map(({ value }) => decode(value))) {
+    const least = top.length < topUsersMax ? zero : top.at(-1)?.spent ?? zero;
+    unlisted = toAmount(unlisted + least);
+    for (const { user, spent } of top) {
+      const known = found.get(user) ?? { spent: zero, unlisted: zero };
+      known.spent = toAmount(known.spent + spent);
+      known.unlisted = toAmount(known.unlisted - least);
+      found.set(user, known);
+    }
   }
-  return [...spent].map(([user, amount]) => ({ user, spent: amount })).sort(bySpent)
-    .slice(0, topUsersMax);
+  return [...found].map(([user, { spent, unlisted: listed }]) => ({
+    user,
+    spent,
+    atMost: toAmount(spent + unlisted + listed),
+  })).sort(bySpent).slice(0, topUsersMax);
 }
 
 /** Reads the users who spent most in a month (`YYYY-MM`, UTC); at most 100, up to 15 s old. */
@@ -284,7 +299,7 @@ function rename(ranked: readonly TopUser[], { user, pseudonym }: Erasure): TopUs
   return ranked.map((top) => (top.user === user ? { ...top, user: pseudonym } : top));
 }
 
-function bySpent(one: TopSpender, other: TopSpender): number {
+function bySpent(one: { spent: Amount }, other: { spent: Amount }): number {
   return one.spent === other.spent ? 0 : one.spent < other.spent ? 1 : -1;
 }
 

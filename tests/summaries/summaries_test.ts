@@ -261,7 +261,7 @@ Deno.test("summary: the operator reads it, for any valid period", async () => {
     month: "2026-01",
     users: [{ user: "ada", requests: 1, tokens: 15, spent: "0.00002" }],
   });
-  assert.deepEqual(body.topSpenders, [{ user: "ada", spent: "0.00002" }]);
+  assert.deepEqual(body.topSpenders, [{ user: "ada", spent: "0.00002", atMost: "0.00002" }]);
   assert.equal((await read("?from=2026-01-02")).body.error.param, "from", "after `to`");
   assert.equal((await read("?from=2024-01-01")).status, 400);
   const days = [["2025-12-31", 400], ["2026-01-31", 400], ["2026-02-01", 200]] as const;

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import { formatAmount, fromDecimal } from "../../src/base/money.ts";
-import { topUsersPrefix } from "../../src/store/keys.ts";
+import { formatAmount, fromDecimal, toAmount } from "../../src/base/money.ts";
+import { emptyAccount, encodeAccount } from "../../src/ledger/account.ts";
+import { accountKey, topUsersPrefix } from "../../src/store/keys.ts";
+import { emptyWrite } from "../../src/store/kv.ts";
 import { createTopUsers, readTopSpenders, readTopUsers } from "../../src/summaries/top_users.ts";
 import { chat } from "../support/chat.ts";
 import { forgetWholly, rowsNaming } from "../support/forget.ts";
+import { mulberry32 } from "../support/random.ts";
 import { createGate, createScriptedStore } from "../support/store.ts";
 import { createWorld, type World } from "../support/world.ts";
 
@@ -113,6 +116,45 @@ Deno.test("top users: who spent most in any period, by hours and by days", async
   assert.equal(await read(0, 72), "ada 11, bob 6", "whole days");
   assert.equal(await read(0, 5 * 24), "carl 16, ada 11, bob 6");
   assert.equal(await read(48, 96), "");
+});
+
+Deno.test("top users: over many days, each sum lies between its two bounds", async () => {
+  using world = await createWorld();
+  const start = world.clock.now();
+  const random = mulberry32(7);
+  const truth = new Map<string, bigint>();
+  const topUsers = createTopUsers(world.deps);
+  const [days, users] = [40, 1_000];
+  for (let n = 0; n < users; n++) {
+    const key = accountKey(world.projectId, `user-${n}`);
+    await world.deps.committer.commit({
+      ...emptyWrite(),
+      sets: [{ key, value: encodeAccount(emptyAccount()) }],
+    });
+  }
+  for (let day = 0; day < days; day++) {
+    const at = start + day * 24 * hourMs;
+    for (let n = 0; n < users; n++) {
+      // A few spend evenly, others now and then.
+      const daySpent = toAmount(BigInt(Math.floor(random() * (n < 100 ? 600 : 1_000))));
+      if (n >= 100 && random() < 0.4) continue;
+      truth.set(`user-${n}`, (truth.get(`user-${n}`) ?? 0n) + daySpent);
+      const of = { requests: 0, tokens: 0, spent: daySpent, daySpent, hourSpent: daySpent };
+      const time = new Date(at).toISOString();
+      const when = { month: time.slice(0, 7), day: time.slice(0, 10), hour: at / hourMs };
+      topUsers.observe(world.projectId, `user-${n}`, { ...of, ...when });
+    }
+    await topUsers.flush();
+  }
+  const top = await readTopSpenders(world.deps.kv, world.projectId, {
+    from: start,
+    to: start + days * 24 * hourMs,
+  });
+  assert.ok(top.length > 0);
+  for (const { user, spent, atMost } of top) {
+    const sum = truth.get(user) ?? 0n;
+    assert.ok(spent <= sum && sum <= atMost, `${user}: ${spent} <= ${sum} <= ${atMost}`);
+  }
 });
 
 Deno.test("top users: hours are kept for 100 days, days for 400, months forever", async () => {

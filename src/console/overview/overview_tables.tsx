@@ -141,9 +141,12 @@ export function UserTables(
         <Table
           caption={`Spent in the ${period.title}, UTC`}
           columns={["User", { title: "Spent", number: true, lead: true }, "Share of all"]}
-          rows={topSpenders.slice(0, listed).map(({ user, spent }) => [
+          rows={topSpenders.slice(0, listed).map(({ user, spent, atMost }) => [
             link(user),
-            <MoneyCell amount={spent} currency={currency} />,
+            <>
+              {atMost === spent ? null : "at least "}
+              <MoneyCell amount={spent} currency={currency} />
+            </>,
             <Share part={shareOf(spent, cost + charges)} />,
           ])}
           empty="No spending in this period."
