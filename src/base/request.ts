@@ -3,6 +3,7 @@ import type { BodyShare } from "./body_budget.ts";
 import { readBytes } from "./body.ts";
 import { ApiError, badRequest } from "./errors.ts";
 import { exactNumbersMax } from "./exact_numbers.ts";
+import { issueWords } from "./issue_words.ts";
 import { boundPassed, isObject, type Json, type JsonObject, parseJson } from "./json.ts";
 import { decodeUtf8 } from "./utf8.ts";
 import {
@@ -175,7 +176,7 @@ export function parseWith<S extends z.ZodType>(
     );
   }
   const code = issue.code === "invalid_type" ? "invalid_type" : "invalid_value";
-  throw badRequest(param || null, `Invalid '${param}': ${wordsOf(issue)}.`, code);
+  throw badRequest(param || null, `Invalid '${param}': ${issueWords(issue)}.`, code);
 }
 
 /** 400: a body has a field that its endpoint does not know. */
@@ -191,12 +192,6 @@ export function requireNoProto(value: unknown, place: readonly PropertyKey[] = [
   if (typeof value !== "object" || value === null) return;
   if (Object.hasOwn(value, "__proto__")) throw unknownParameter([...place, "__proto__"]);
   for (const [name, inner] of Object.entries(value)) requireNoProto(inner, [...place, name]);
-}
-
-/** A schema's message without its leading "Invalid"; for a record's key, what is wrong with it. */
-function wordsOf(issue: z.core.$ZodIssue): string {
-  const [ofName] = issue.code === "invalid_key" ? issue.issues : [];
-  return (ofName ?? issue).message.replace(/^Invalid (input|option): /, "");
 }
 
 /** A field's place, cut to a length: its names come from the caller. */

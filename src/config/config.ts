@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { cidrList } from "./cidr_list.ts";
 import { devAdminKey, devKvPath } from "../base/dev_keys.ts";
+import { issueWords } from "../base/issue_words.ts";
 import { chatBodyBytesMax } from "../base/limits.ts";
 import { kvPathFault } from "./kv_path.ts";
 import { defaultBodiesBytes } from "./memory_limit.ts";
@@ -205,7 +206,9 @@ export function readConfig(
   );
   const parsed = schema.safeParse(Object.fromEntries(given));
   if (!parsed.success) {
-    const faults = parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`);
+    const faults = parsed.error.issues.map((issue) =>
+      `${issue.path.join(".")} ${issueWords(issue)}`
+    );
     throw new Error(faults.join("\n"));
   }
   const env = parsed.data;

@@ -6,11 +6,13 @@ import type { Reader } from "./texts/texts.tsx";
 
 /** Whose page it is: the logo or the first letter of an app, its name, and what is asked. */
 export function AppHeader({ brand: { name, logoUrl }, title }: { brand: Brand; title: Child }) {
+  const letter = [...name.trim()][0]?.toUpperCase() ?? "?";
+  // Where the image does not load, the style shows its text as it shows the letter.
   return (
     <div class="app">
       {logoUrl === null
-        ? <span class="letter" aria-hidden="true">{[...name.trim()][0]?.toUpperCase() ?? "?"}</span>
-        : <img src={logoUrl} alt="" width="40" height="40" />}
+        ? <span class="letter" aria-hidden="true">{letter}</span>
+        : <img src={logoUrl} alt={letter} aria-hidden="true" width="40" height="40" />}
       <div>
         <p class="name">
           <bdi>{name}</bdi>

@@ -13,8 +13,12 @@ export const payerStyle = `
 .app { display: flex; gap: 0.75rem; align-items: center; margin: 0 0 1.5rem; min-width: 0; }
 .app img, .app .letter { width: 2.5rem; height: 2.5rem; border-radius: 0.625rem; flex: none;
   object-fit: cover; }
-.app .letter { display: grid; place-items: center; background: var(--brand, var(--accent));
-  color: var(--on-brand, var(--on-accent)); font-weight: 650; font-size: 1.125rem; }
+.app img { position: relative; overflow: hidden; line-height: 2.5rem; text-align: center; }
+.app .letter, .app img::after { display: grid; place-items: center; font-weight: 650;
+  background: var(--brand, var(--accent)); color: var(--on-brand, var(--on-accent));
+  font-size: 1.125rem; }
+/* Drawn only where the image does not load. */
+.app img::after { content: attr(alt); position: absolute; inset: 0; }
 .app p { margin: 0; line-height: 1.35; min-width: 0; } .app .name { font-weight: 600; }
 .payer .primary { background: var(--brand, var(--accent));
   color: var(--on-brand, var(--on-accent)); }

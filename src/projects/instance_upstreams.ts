@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { issueWords } from "../base/issue_words.ts";
 import { Secret } from "../base/secret.ts";
 import type { Config } from "../config/config.ts";
 import {
@@ -54,5 +55,5 @@ export function readInstanceUpstreams(
 
 function faultOf(setting: string, { issues: [issue] }: z.ZodError): string {
   const path = issue?.path.join(".");
-  return `${setting}: ${path ? `'${path}' ` : ""}${issue?.message}`;
+  return `${setting}: ${path ? `'${path}' ` : ""}${issue && issueWords(issue)}`;
 }

@@ -76,7 +76,7 @@ Deno.test("pages: carry the brand of their project, and allow nothing else from 
   using world = await createWorld({ project: { brand } });
   const response = await world.call((await linkOf(world)).pathname, { key: null });
   const html = await response.text();
-  assert.match(html, /<img src="https:\/\/cdn\.my\.app\/logo\.png" alt=""/);
+  assert.match(html, /<img src="https:\/\/cdn\.my\.app\/logo\.png" alt="[A-Z]" aria-hidden="true"/);
   assert.match(html, /--brand:#ffcc00;--on-brand:#000/);
   assert.match(html, /<a href="mailto:help@my\.app">Get help/);
   const policy = response.headers.get("content-security-policy") ?? "";

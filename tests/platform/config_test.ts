@@ -76,12 +76,25 @@ Deno.test("config: an invalid value is refused with its variable's name, and is 
         (error) => {
           assert.ok(error instanceof Error);
           assert.ok(error.message.includes(name), `${name}=${value}: ${error.message}`);
+          assert.doesNotMatch(error.message, /expected|Invalid|Too /, "zod's words");
           if (value.length > 8) assert.ok(!error.message.includes(value), error.message);
           return true;
         },
         `${name}=${value}`,
       );
     }
+  }
+});
+
+Deno.test("config: a variable with a fixed set of values names them, in plain words", () => {
+  const words = {
+    LOG_LEVEL: "must be debug, info, warn or error",
+    LOG_FORMAT: "must be json or text",
+    WEBHOOK_USE_PROXY: "must be true or false",
+  };
+  for (const [name, says] of Object.entries(words)) {
+    const environment = { ...production, [name]: "loud" };
+    assert.throws(() => readConfig(environment, { dev: false }), { message: `${name} ${says}` });
   }
 });
 

@@ -210,7 +210,7 @@ Deno.test("projects: an error is reported once, and for a name with what is wron
   for (const settings of [{ lowBalance: 1 }, { pricing: { models: { m: price } } }]) {
     assert.match(await told(settings), /must be a decimal string such as "0\.15"/);
   }
-  assert.match(await told({ mode: "own" }), /^Invalid 'mode': expected one of "default"/);
+  assert.match(await told({ mode: "own" }), /^Invalid 'mode': must be default or shared/);
 });
 
 Deno.test("projects: more than a record can hold is 400", async () => {
