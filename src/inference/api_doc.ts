@@ -197,6 +197,20 @@ const mustPay: ErrorDoc = {
   headers: callHeaders,
 };
 
+/** Of formats whose responses can say it. */
+const mustPayOnJson: ErrorDoc = {
+  ...mustPay,
+  when: "The user must top up or give permission, JSON or a call of a tool is required, and the " +
+    "project's `paywallOnJson` is `402`: the message has the link.",
+};
+
+const errorsOf: Readonly<Record<ServedEndpoint["format"]["kind"], readonly ErrorDoc[]>> = {
+  passed: [...callErrors, mustPay],
+  text: [...callErrors, mustPayOnJson],
+  free: callErrors,
+  count: callErrors,
+};
+
 /** The path parameter that names the user. */
 export const userPath = z.object({
   user: z.string().meta({ description: "The end user, for tools that can set only a base URL." }),
@@ -207,8 +221,7 @@ export function callApiDoc({ format, doc, clientsAddV1 }: ServedEndpoint): Endpo
   const { kind, path } = format;
   const isPaid = kind === "text" || kind === "passed";
   const headers = isPaid ? userHeader.extend(idempotencyHeader.shape) : userHeader;
-  const errors = kind === "passed" ? [...callErrors, mustPay] : callErrors;
-  const call: EndpointDoc = { ...tag, ...doc, headers, errors };
+  const call: EndpointDoc = { ...tag, ...doc, headers, errors: errorsOf[kind] };
   const ofUser: EndpointDoc = {
     ...call,
     operationId: call.operationId.replace("create", "createUsers"),

@@ -160,10 +160,6 @@ export interface RequestFormat extends ModelEndpoint {
   createScanner(): ResponseScanner;
   /** The error that an event is; null for other events. */
   errorOf(event: EventSourceMessage, apiKey: Secret | null): ApiError | null;
-  /**
-   * A paywall message as the body of a response that used nothing: JSON text, or a whole stream.
-   */
-  writePaywall(paywall: PaywallMessage, request: ModelRequest, head: ResponseHead): string;
 }
 
 /** A format whose responses are texts of a model, which are parsed and written anew. */
@@ -188,6 +184,10 @@ export interface TextFormat extends RequestFormat {
     usage: TokenUsage,
     charged: { reported: LastReport | null; cost: string },
   ): JsonObject;
+  /**
+   * A paywall message as the body of a response that used nothing: JSON text, or a whole stream.
+   */
+  writePaywall(paywall: PaywallMessage, request: ModelRequest, head: ResponseHead): string;
   /** The frame that ends a stream after an error. */
   errorFrame(error: unknown): string;
   /** The frame that ends a stream. */

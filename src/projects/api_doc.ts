@@ -46,6 +46,7 @@ const project = {
   responseCache: noResponseCache,
   requestLogDays: 30,
   keepResponses: "on",
+  paywallOnJson: "message",
   brand: noBrand,
   alerts: noAlerts,
   userSource: "any",

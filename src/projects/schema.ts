@@ -207,6 +207,12 @@ const settings = {
       "that `previous_response_id` works. `off`: no text of them is kept, and those that were are " +
       "removed.",
   }),
+  paywallOnJson: z.enum(["message", "402"]).meta({
+    description:
+      "How a user is refused who must top up, where JSON or a call of a tool is required: by the " +
+      "paywall's message in place of the response, or by the status 402, whose error has the " +
+      "message and the link.",
+  }),
   billingEvents: z.boolean().meta({
     description: "Whether `balance.*` and `usage.*` events are sent.",
   }),
@@ -253,6 +259,7 @@ export const createProjectSchema = z.strictObject({
   unknownFields: settings.unknownFields.default("refuse"),
   requestLogDays: settings.requestLogDays.default(30),
   keepResponses: settings.keepResponses.default("on"),
+  paywallOnJson: settings.paywallOnJson.default("message"),
   billingEvents: settings.billingEvents.default(true),
   messages: settings.messages.default({}),
   topUp: settings.topUp.prefault({}),

@@ -37,6 +37,7 @@ Deno.test("projects: every setting of a change is kept, and no other changes", a
     responseCache: { enabled: true, maxAgeSeconds: 60, costFactor: "0.25", scope: "project" },
     requestLogDays: 7,
     keepResponses: "off",
+    paywallOnJson: "402",
     brand: { accent: "#aa0055", logoUrl: "https://my.app/logo.png" },
     alerts: { emails: ["owner@my.app"], errorRate: { percent: 5 } },
     pricing: { catalogue: true, markupPercent: "5", requestFee: "0.01", models },

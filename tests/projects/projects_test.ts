@@ -46,6 +46,7 @@ Deno.test("projects: creating one returns its settings and a first key", async (
     responseCache: noResponseCache,
     requestLogDays: 30,
     keepResponses: "on",
+    paywallOnJson: "message",
     brand: noBrand,
     alerts: noAlerts,
     topUpUrl: null,

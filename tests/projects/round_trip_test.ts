@@ -91,7 +91,9 @@ Deno.test("round trip: a project that is sent back as it was read keeps every se
 
 Deno.test("round trip: so does one of 0.9.0, which lacks settings", async () => {
   using world = await createWorld({ env, project: { name: "Old" } });
-  const { keepResponses: _, unconfirmedEmails: __, ...older } = await storedRow(world);
+  const { keepResponses: _, unconfirmedEmails: __, paywallOnJson: _p, ...older } = await storedRow(
+    world,
+  );
   await put(world, projectKey(world.projectId), toBytes(older));
   const [before, trail] = [await read(world), await eventsOf(world)];
   assert.equal((await change(world, before)).status, 200);

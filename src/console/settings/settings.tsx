@@ -35,6 +35,7 @@ const labels = {
   "brand.supportUrl": "Help for users",
   requestLogDays: "Days for which requests are listed",
   keepResponses: "Keep turns of conversations",
+  paywallOnJson: "Answer 402 where JSON is required",
 };
 
 /** A project's other settings, and archiving it. */
@@ -129,6 +130,7 @@ function fieldsOf(project: Project): Record<string, string | null> {
     supportUrl: project.brand.supportUrl,
     requestLogDays: String(project.requestLogDays),
     keepResponses: keepsTurns(project) ? "on" : "",
+    paywallOnJson: project.paywallOnJson === "402" ? "on" : "",
     allowedFields: project.allowedFields.join(" "),
     unknownFields: project.unknownFields === "pass" ? "on" : "",
     billingEvents: project.billingEvents ? "on" : "",
@@ -159,6 +161,7 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
     requestLogDays: integerText(form, "requestLogDays", labels.requestLogDays) ??
       project.requestLogDays,
     keepResponses: form.has("keepResponses") ? "on" : "off",
+    paywallOnJson: form.has("paywallOnJson") ? "402" : "message",
     allowedFields: (submittedText(form, "allowedFields") ?? "").split(/[\s,;]+/).filter(Boolean),
     unknownFields: form.has("unknownFields") ? "pass" : "refuse",
     billingEvents: form.has("billingEvents"),
@@ -215,6 +218,11 @@ function CreditFields({ values, currency }: { values: Values; currency: string }
         label={`${labels.lowBalance}, ${currency}`}
         value={values("lowBalance")}
         hint="Responses then end with a warning and the link. Empty for none."
+      />
+      <FormCheckbox
+        name="paywallOnJson"
+        label="Refuse with an error (402) where JSON or a tool is required, not with a message"
+        on={values("paywallOnJson") !== ""}
       />
     </FormSection>
   );

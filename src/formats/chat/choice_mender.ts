@@ -118,6 +118,8 @@ function listIn({ tool_calls: calls }: JsonObject): Json[] {
   return Array.isArray(calls) ? calls : [];
 }
 
+const usualMessage = { refusal: null, role: null, content: null };
+
 /** A choice of a whole response, mended; null for one without a message. */
 export function mendWholeChoice(
   choice: Json,
@@ -139,8 +141,7 @@ export function mendWholeChoice(
     ...choice,
     index,
     message: {
-      content: null,
-      refusal: null,
+      ...usualMessage,
       ...message,
       role: roles.has(message.role) ? message.role ?? "assistant" : "assistant",
       ...(ends.callsTool ? { tool_calls: mendWholeCalls(calls, named) } : {}),

@@ -6,7 +6,7 @@ import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
 import { isSet, requireExactNames } from "../openai/fields.ts";
 import { chatMessageFields, requireKnownChatFields } from "../openai/known_fields.ts";
-import { isCallersTool, readExtras } from "../openai/extras.ts";
+import { isCallersTool, readExtras, requiresJsonElsewhere } from "../openai/extras.ts";
 import {
   requireNoStoredFields,
   requireNothingStored,
@@ -123,7 +123,7 @@ export function readChatRequest(
     choices: chat.n ?? 1,
     maxTokens: maxTokensFields.map((field) => chat[field]).find(isSet) ?? null,
     structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
-    requiresJson: format.startsWith("json") || isToolForced(body),
+    requiresJson: format.startsWith("json") || isToolForced(body) || requiresJsonElsewhere(body),
     asksReasoning: asksReasoning(body),
     thinkingBudget: thinkingBudget(body),
     extras: readExtras(body),

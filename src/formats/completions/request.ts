@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/model_request.ts";
-import { readExtras } from "../openai/extras.ts";
+import { readExtras, requiresJsonElsewhere } from "../openai/extras.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { inputsIn, isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
 import { requireKnownCompletionFields } from "../openai/known_fields.ts";
@@ -76,7 +76,7 @@ export function readCompletionRequest(
     choices: generated * Math.max(1, prompts),
     maxTokens,
     structured: false,
-    requiresJson: false,
+    requiresJson: requiresJsonElsewhere(body),
     asksReasoning: false,
     thinkingBudget: null,
     extras: readExtras(body),

@@ -4,6 +4,7 @@ import { sseFrame } from "../openai/sse.ts";
 /** Types of errors by status: https://platform.claude.com/docs/en/api/errors */
 const typeOfStatus: Readonly<Record<number, string>> = {
   401: "authentication_error",
+  402: "billing_error",
   403: "permission_error",
   404: "not_found_error",
   408: "timeout_error",

@@ -9,10 +9,12 @@ import { noMessageUsage } from "./usage.ts";
  * a tool call is required, it is a refusal as well, which says the text in `stop_details`.
  */
 export function writeMessagesPaywall(
-  { message: text, paywall }: PaywallMessage,
+  { message, paywall }: PaywallMessage,
   { stream, requiresJson }: Pick<ModelRequest, "stream" | "requiresJson">,
   { id, model }: ResponseHead,
 ): string {
+  // Some clients join the text and its explanation: a line break ends the link.
+  const text = requiresJson ? `${message}\n` : message;
   const head = { id, type: "message", role: "assistant", model };
   const end = {
     stop_reason: requiresJson ? "refusal" : "end_turn",

@@ -88,3 +88,11 @@ function hasHourCache({ messages }: JsonObject): boolean {
 function isLong(control: unknown): boolean {
   return isObject(control) && typeof control.ttl === "string" && control.ttl !== "5m";
 }
+
+/** Whether a field of vLLM or llama.cpp requires JSON. */
+export function requiresJsonElsewhere(
+  { guided_json: guided, structured_outputs: structured, json_schema: schema }: JsonObject,
+): boolean {
+  const asked = isObject(structured) ? structured.json ?? structured.json_object : null;
+  return [guided, schema, asked].some((one) => one !== undefined && one !== null && one !== false);
+}

@@ -3,7 +3,6 @@ import { badRequest } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json.ts";
 import type { PassedFormat } from "../../inference/format.ts";
 import type { ModelRequest, PriceCoverage } from "../../inference/model_request.ts";
-import type { PaywallMessage } from "../../inference/upstream_response.ts";
 import type { UnitPrice } from "../../pricing/units.ts";
 import type { PriceField } from "../../base/token_classes.ts";
 import { pricedOtherwise } from "../../upstreams/errors.ts";
@@ -17,15 +16,7 @@ export const passedOnFormat = {
   maxTokensFields: [],
   mediaParts: () => [],
   errorOf: errorOfEvent,
-  writePaywall: writeMustPay,
 } as const satisfies Partial<PassedFormat>;
-
-/** An error that says how to pay: the response has no text that could say it. */
-function writeMustPay({ message, paywall: { reason } }: PaywallMessage): string {
-  return JSON.stringify({
-    error: { message, type: "payment_required", param: null, code: reason },
-  });
-}
 
 /** A request of such a format, without what only its own endpoint has. */
 export function passedOnRequest(

@@ -20,7 +20,8 @@ export function writeResponsesPaywall(
 ): string {
   const ids = ownIds(head, request);
   const part: JsonObject = request.requiresJson
-    ? { type: "refusal", refusal: message }
+    // A line break ends the link, for clients that join texts.
+    ? { type: "refusal", refusal: `${message}\n` }
     : { type: "output_text", text: message, annotations: [], logprobs: [] };
   const output: JsonObject[] = [{
     id: ids.message,

@@ -3,7 +3,7 @@ import {
   type RefusalReason,
   refusalReasons,
 } from "../../base/refusal_reasons.ts";
-import type { ApiError } from "../../base/errors.ts";
+import { ApiError } from "../../base/errors.ts";
 import { corsHeaders, type HeaderList, headerValue, textResponse } from "../../base/response.ts";
 import type { NewEvent } from "../../events/event.ts";
 import { balanceDepletedEvent } from "../../ledger/events.ts";
@@ -71,9 +71,9 @@ interface ConcurrencyRefusal {
 }
 
 /**
- * Counts a refusal, emits its events, and returns the paywall's message as a normal response.
- * Throws
- * 429 for too many calls at once, and for a rate limit where the project wants an error.
+ * Counts a refusal, emits its events, and returns the paywall's message as a normal response, or as
+ * a 402 where no response can say it or the project wants an error. Throws 429 for too many calls
+ * at once, and for a rate limit where the project wants an error.
  */
 export async function refuse(
   services: RefuseServices,
@@ -219,18 +219,31 @@ function paywallResponse(
   refusal: PaywallMessage,
   rateLimits: readonly RateLimitState[],
 ): Response {
-  const { format, input, requestId } = call;
   const { reason, url, retryAfter } = refusal.paywall;
-  const type: HeaderList = input.stream
-    ? streamHeaders
-    : { ...corsHeaders, "content-type": "application/json" };
-  const status = format.kind === "passed" ? 402 : 200;
-  return textResponse(status, format.writePaywall(refusal, input, responseHead(call)), {
+  const { status, type, text } = writtenPaywall(call, refusal);
+  return textResponse(status, text, {
     ...type,
-    "x-request-id": requestId,
+    "x-request-id": call.requestId,
     "x-service-paywall": reason,
     "x-service-paywall-url": headerValue(URL.parse(url)?.href ?? url),
     ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
     ...rateHeaders(rateLimits),
   });
+}
+
+/** The paywall's message as a response of the call's format, or as an error that says it. */
+function writtenPaywall(
+  call: RefusableCall,
+  refusal: PaywallMessage,
+): { status: number; type: HeaderList; text: string } {
+  const { format, input, requestId, caller: { snapshot: { project } } } = call;
+  const json = { ...corsHeaders, "content-type": "application/json" };
+  if (format.kind === "passed" || (input.requiresJson && project.paywallOnJson === "402")) {
+    const { message, paywall: { reason: code } } = refusal;
+    const error = new ApiError(402, { message, type: "payment_required", code });
+    const body = format.errorBody ? format.errorBody(error, requestId) : error.body();
+    return { status: 402, type: json, text: JSON.stringify(body) };
+  }
+  const text = format.writePaywall(refusal, input, responseHead(call));
+  return { status: 200, type: input.stream ? streamHeaders : json, text };
 }
