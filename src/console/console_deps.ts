@@ -9,6 +9,7 @@ import type { Prices } from "../pricing/terms.ts";
 import type { Links } from "../paywall/links.ts";
 import type { RequestLog } from "../requests/request_log.ts";
 import type { ConnectStripe } from "../payments/connect_stripe.ts";
+import type { Forget } from "../ledger/forget.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
 import type { ProjectAdmin, RevokeWithMade } from "../projects/admin.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
@@ -30,6 +31,7 @@ export interface ConsoleDeps {
   admin: ProjectAdmin;
   revokeWithMade: RevokeWithMade;
   recorder: MoneyRecorder;
+  forget: Pick<Forget, "run">;
   links: Pick<Links, "topUpUrl">;
   alerts: Pick<Alerts, "read" | "sendSample">;
   confirmations: Pick<Confirmations, "sendAgain">;

@@ -11,6 +11,7 @@ const texts = {
   "unchanged": "Nothing was changed.",
   "deposited": "The deposit is recorded.",
   "refunded": "The refund is recorded.",
+  "user-erased": "The user is erased. The entries are kept under this random name.",
   "booked-before": "This form was already submitted; it is recorded once.",
   "webhook-deactivated": "The webhook is deactivated.",
   "webhook-reenabled": "The webhook is active again.",

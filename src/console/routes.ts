@@ -27,6 +27,7 @@ import { routeForm } from "./settings/route_form.tsx";
 import { upstreamForm } from "./settings/upstream_form.tsx";
 import { upstreamsPage } from "./settings/upstreams.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
+import { eraseUserPages } from "./users/erase_user.tsx";
 import { settingPages } from "./settings/settings.tsx";
 import { signInRoutes } from "./sign_in/sign_in.tsx";
 import { userPage } from "./users/user.tsx";
@@ -124,11 +125,13 @@ function moneyRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps
   const users = userPages(guard, services);
   const refund = refundPages(guard, services);
   const userLimits = userLimitPages(guard, services);
+  const eraseUser = eraseUserPages(guard, services);
   return {
     [`${project}/users`]: { GET: users.list },
     [`${project}/users.csv`]: { GET: users.csv, download: "users" },
     [`${project}/users/one`]: { GET: userPage(guard, services) },
     [`${project}/users/limits`]: { GET: userLimits.show, POST: userLimits.save },
+    [`${project}/users/erase`]: { GET: eraseUser.show, POST: eraseUser.erase },
     [`${project}/deposit`]: { GET: deposit.form, POST: deposit.record },
     [`${project}/refund`]: { GET: refund.form, POST: refund.record },
   };

@@ -1,6 +1,7 @@
 import { errorFields } from "../base/errors.ts";
 import { toBase62 } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
+import type { Trigger } from "../events/event.ts";
 import { type AuditActor, auditRow } from "../projects/audit.ts";
 import type { Eraser } from "../store/erase.ts";
 import { eventsPrefix, forgetJobKey } from "../store/keys.ts";
@@ -85,6 +86,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
   async function begin(request: Parameters<Forget["run"]>[0], by: AuditActor): Promise<ForgetJob> {
     const job: ForgetJob = {
       ...request,
+      trigger: triggerOf(by),
       pseudonym: `${pseudonymStart}${toBase62(randomBytes(16))}`,
       until: await cutOf(request.projectId),
       step: steps[0]?.name ?? "",
@@ -160,4 +162,9 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
       }
     },
   };
+}
+
+/** What an erasure's events name as their cause. */
+function triggerOf({ actor: { id: actorId }, via }: AuditActor): Trigger {
+  return { source: via === "console" ? "console" : "api", actorType: "paywall-owner", actorId };
 }

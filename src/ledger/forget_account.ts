@@ -112,15 +112,17 @@ function applyMove(tx: AccountTx, job: ForgetJob, row: Write["sets"][number]): v
   Object.assign(account, emptyAccount(), { closed: true });
 }
 
+/** The cause of a forfeit in jobs of 0.9.0, which only the operator could start. */
 const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
 /** Takes what is left of the balance as a charge by the owner, under the pseudonym. */
 export function createForfeit({ deps, queue }: Services): Eraser {
   return {
     name: "forfeited",
-    async page({ projectId, pseudonym }) {
+    async page({ projectId, user, pseudonym }) {
       const { value } = await deps.kv.get(accountKey(projectId, pseudonym));
       if (decodeAccount(value).balance === 0n) return { erased: 0, next: null };
+      const trigger = (await readForgetJob(deps.kv, projectId, user))?.job.trigger ?? byOperator;
       const erased = await queue.run({ projectId, user: pseudonym }, {
         reads: [],
         estimatedBytes: 2048,
@@ -129,7 +131,7 @@ export function createForfeit({ deps, queue }: Services): Eraser {
           if (balance === 0n) return { value: 0 };
           const kind = { kind: "charge", reason: "forfeit" } as const;
           const entry = { ...kind, metadata: { reason: "forfeited" } };
-          tx.debit(balance, entry, { trigger: byOperator }, { unlimited: balance });
+          tx.debit(balance, entry, { trigger }, { unlimited: balance });
           return { value: 1 };
         },
       });
@@ -170,6 +172,8 @@ export function createReopening({ deps: { kv, committer } }: Services): Eraser {
 export interface ForgetJob extends Erasure {
   /** Whether the remaining balance is forfeited. */
   forfeit: boolean;
+  /** Who erases the user; absent in jobs of 0.9.0. */
+  trigger?: Trigger;
   /** The current eraser and its position. */
   step: string;
   place: Json | null;

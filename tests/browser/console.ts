@@ -44,6 +44,7 @@ async function allPages(world: World & { subscriptionId: string }): Promise<[str
     ["users", `${project}/users`],
     ["user", `${project}/users/one?user=ada`],
     ["user-limits", `${project}/users/limits?user=ada`],
+    ["user-erase", `${project}/users/erase?user=ada`],
     ["deposit", `${project}/deposit?user=ada`],
     ["refund", `${project}/refund?${named}`],
     ["webhooks", `${project}/webhooks`],

@@ -48,6 +48,7 @@ const asking: Readonly<Record<string, FilledIn>> = {
     },
   },
   [`${project}/users/limits`]: { page: "users/limits?user=ada", fields: { spendPerDay: "9" } },
+  [`${project}/users/erase`]: { page: "users/erase?user=ada", fields: { forfeit: "on" } },
   [`${project}/deposit`]: { page: "deposit?user=ada", fields: { amount: "100000" } },
   [`${project}/refund`]: { page: "refund?user=ada&activityId=:activityId" },
   [`${project}/keys`]: { fields: { scopes: "chat" } },

@@ -149,7 +149,7 @@ async function formSeeds({ world, changed, ids, pages }: Place): Promise<Seed[]>
     const sections = [
       ...["", "/users", "/deposit", "/refund", "/keys", "/payments", "/pricing", "/upstreams/one"],
       ...["/upstreams/route", "/limits", "/alerts", "/messages", "/settings", "/webhooks"],
-      ...["/users/limits", "/requests", "/activity", "/audit", "/deliveries"],
+      ...["/users/limits", "/users/erase", "/requests", "/activity", "/audit", "/deliveries"],
       `/webhooks/${ids.subscriptionId}`,
     ].map((section) => base + section);
     for (const path of [...sections, "/console/projects/new", "/console/catalogue"]) {

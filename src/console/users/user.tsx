@@ -5,6 +5,7 @@ import { formatAmount, fromDecimal, parseAmount, zero } from "../../base/money.t
 import { checkUserId } from "../../base/user_id.ts";
 import { listActivities } from "../../ledger/activities.ts";
 import { findLastAccount } from "../../ledger/authorization.ts";
+import { isPseudonym } from "../../ledger/pseudonym.ts";
 import { readUserSpending, type UserSpending } from "../../ledger/user_spending.ts";
 import { readUser, type UserDetail } from "../../ledger/users.ts";
 import { viewBalance } from "../../ledger/api/view.ts";
@@ -18,7 +19,7 @@ import { OutcomeBadge } from "../developers/request_parts.tsx";
 import { type Period, readPeriod, usualPeriods } from "../shown_period.ts";
 import { type ActivityLine, isRefundable, readKind, UserActivity } from "./user_activity.tsx";
 import { UserLimitsCard } from "./user_limits.tsx";
-import { addressOf } from "./user_link.tsx";
+import { addressOf, eraseAddressOf } from "./user_link.tsx";
 import { holdsEndedBy } from "../../ledger/hold_end.ts";
 
 const entriesPerPage = 25;
@@ -54,7 +55,8 @@ export function userPage(
       filter: { user },
       rows: requestRowsMax,
     });
-    const topUpUrl = project.status === "active" && detail.entries !== null
+    const isErased = isPseudonym(user);
+    const topUpUrl = !isErased && project.status === "active" && detail.entries !== null
       ? await links.topUpUrl(project, user)
       : null;
     return page(
@@ -75,7 +77,7 @@ export function userPage(
         actions: (
           <>
             <Periods visit={visit} user={user} period={period} />
-            {project.mode === "default" ? <Deposit visit={visit} user={user} /> : null}
+            {isErased ? null : <Actions visit={visit} user={user} />}
           </>
         ),
         heading: <UserHeading user={user} />,
@@ -137,6 +139,16 @@ function Figures({ detail, period, spending }: {
         ...(used ?? []).map((figure) => ({ ...figure, note: period.title })),
       ]}
     />
+  );
+}
+
+/** What can be done with a user. */
+function Actions({ visit, user }: { visit: ProjectVisit; user: string }) {
+  return (
+    <>
+      {visit.project.mode === "default" ? <Deposit visit={visit} user={user} /> : null}
+      <a class="button" href={eraseAddressOf(visit, user)}>Erase…</a>
+    </>
   );
 }
 

@@ -6,6 +6,11 @@ export function addressOf({ here }: Pick<ProjectVisit, "here">, user: string): s
   return here(`/users/one?user=${encodeURIComponent(user)}`);
 }
 
+/** Returns the path of the page that erases a user. */
+export function eraseAddressOf({ here }: Pick<ProjectVisit, "here">, user: string): string {
+  return here(`/users/erase?user=${encodeURIComponent(user)}`);
+}
+
 /** A user's id, as a link to their page. */
 export function UserLink({ visit, user }: { visit: Pick<ProjectVisit, "here">; user: string }) {
   return (
