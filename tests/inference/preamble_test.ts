@@ -115,7 +115,7 @@ const callersOf: Record<string, string[]> = {
   chat: ["chat", "messages", "responses", "completions"],
   completions: ["completions"],
   messages: ["messages", "chat", "responses", "completions"],
-  responses: ["responses"],
+  responses: ["responses", "chat", "messages"],
 };
 
 const ask = (world: World, caller: string, asked: { model: string; stream?: boolean }) => {

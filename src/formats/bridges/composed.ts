@@ -12,10 +12,12 @@ export function composed(
   second: Bridge,
   names: Readonly<Record<string, string>>,
 ): Bridge {
+  const [maxTokensField] = first.format.maxTokensFields;
   return {
     format: second.format,
     writeBody(request, cap, dialect) {
-      const body = parseJson(first.writeBody(request, cap, dialect));
+      const spoken = maxTokensField ? { ...dialect, maxTokensField } : dialect;
+      const body = parseJson(first.writeBody(request, cap, spoken));
       if (!isObject(body)) throw new Error("a bridge writes an object");
       try {
         return second.writeBody({ ...request, body }, cap, dialect);

@@ -9,6 +9,7 @@ import { errorOfEvent } from "../openai/stream_error.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { chatUpstream } from "../bridges/chat_upstream.ts";
 import { chatToMessages } from "../bridges/chat_to_messages/bridge.ts";
+import { chatToResponses } from "../bridges/chat_to_responses/bridge.ts";
 import { chatChoice } from "./choice.ts";
 import { writeChatPaywall } from "./paywall.ts";
 import { mediaParts, promptTexts, templateTokens } from "./prompt.ts";
@@ -22,7 +23,7 @@ export const chatFormat: TextFormat = {
   ...chatUpstream,
   passedHeaders: ["openai-beta"],
   idPrefix: "chatcmpl-",
-  bridges: [chatToMessages],
+  bridges: [chatToMessages, chatToResponses],
   readRequest: readChatRequest,
   requirePriced: requirePricedFields,
   conversationOf: ({ body: { prompt_cache_key: name, messages } }) =>

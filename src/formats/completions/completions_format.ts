@@ -13,6 +13,7 @@ import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { openAiUsage } from "../openai/usage.ts";
 import { completionsToChat } from "../bridges/completions_to_chat.ts";
 import { completionsToMessages } from "../bridges/completions_to_messages.ts";
+import { completionsToResponses } from "../bridges/completions_to_responses.ts";
 import { createCompletionChoice } from "./choice.ts";
 import { writeCompletionPaywall } from "./paywall.ts";
 import {
@@ -27,7 +28,7 @@ export const completionsFormat: TextFormat = {
   ...endpoints.completions,
   passedHeaders: ["openai-beta"],
   idPrefix: "cmpl-",
-  bridges: [completionsToChat, completionsToMessages],
+  bridges: [completionsToChat, completionsToMessages, completionsToResponses],
   maxTokensFields: ["max_tokens"],
   readRequest: readCompletionRequest,
   requirePriced: requirePricedFields,

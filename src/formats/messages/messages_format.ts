@@ -1,5 +1,6 @@
 import type { TextFormat } from "../../inference/format.ts";
 import { messagesToChat } from "../bridges/messages_to_chat/bridge.ts";
+import { messagesToResponses } from "../bridges/messages_to_responses.ts";
 import { messagesUpstream } from "../bridges/messages_upstream.ts";
 import { conversationIn } from "../../inference/kept/conversations.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
@@ -26,7 +27,7 @@ import { messageUsage } from "./usage.ts";
 export const messagesFormat: TextFormat = {
   kind: "text",
   ...messagesUpstream,
-  bridges: [messagesToChat],
+  bridges: [messagesToChat, messagesToResponses],
   idPrefix: "msg_",
   hasNoUserField: true,
   passedHeaders: ["anthropic-version", "anthropic-beta"],

@@ -98,7 +98,7 @@ function isAnswer(sent: JsonObject, output: readonly JsonObject[]): boolean {
 }
 
 /** Throws 502 for a response without output, and for one that is not finished. */
-function requireOutput(sent: JsonObject, head: ResponseHead): JsonObject[] {
+export function requireOutput(sent: JsonObject, head: ResponseHead): JsonObject[] {
   if (!Array.isArray(sent.output)) throw invalidUpstreamResponse("a response without output");
   const output = normalizeOutput(sent.output, head);
   const isUnfinished = sent.status === "queued" || sent.status === "in_progress";

@@ -1,10 +1,10 @@
-import { endpoints } from "../../base/endpoints.ts";
 import type { Json } from "../../base/json.ts";
 import type { TextFormat } from "../../inference/format.ts";
 import type { ModelRequest } from "../../inference/model_request.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { responsesToChat } from "../bridges/responses_to_chat/bridge.ts";
 import { responsesToMessages } from "../bridges/responses_to_messages.ts";
+import { responsesUpstream } from "../bridges/responses_upstream.ts";
 import { withoutEngineIds } from "../openai/fields.ts";
 import { conversationIn } from "../../inference/kept/conversations.ts";
 import { errorOfResponseEvent } from "./failure.ts";
@@ -16,7 +16,6 @@ import { responsesMediaParts, responsesPromptTexts, responsesTemplateTokens } fr
 import { progressOfResponseEvent } from "./progress.ts";
 import { readResponsesRequest } from "./request.ts";
 import { readWholeResponse, ResponseAssembler } from "./response.ts";
-import { ResponsesScanner } from "./response_scan.ts";
 import { errorEvent, writeEvent } from "./stream_frames.ts";
 import { ResponseStreamTransform } from "./stream_transform.ts";
 import { responsesUsage } from "./usage.ts";
@@ -24,11 +23,10 @@ import { responsesUsage } from "./usage.ts";
 /** OpenAI's responses: https://platform.openai.com/docs/api-reference/responses */
 export const responsesFormat: TextFormat = {
   kind: "text",
-  ...endpoints.responses,
+  ...responsesUpstream,
   bridges: [responsesToChat, responsesToMessages],
   passedHeaders: ["openai-beta"],
   idPrefix: responseIdPrefix,
-  maxTokensFields: ["max_output_tokens"],
   readRequest: readResponsesRequest,
   requirePriced: requirePricedResponse,
   tools: {
@@ -44,7 +42,6 @@ export const responsesFormat: TextFormat = {
   writeBody: writeResponsesBody,
   readResponse: readWholeResponse,
   createAssembler: (options) => new ResponseAssembler(options),
-  createScanner: () => new ResponsesScanner(),
   errorOf: errorOfResponseEvent,
   progressOf: progressOfResponseEvent,
   createStream: (options) => new ResponseStreamTransform(options),

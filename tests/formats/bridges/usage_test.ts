@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { toChatUsage } from "../../../src/formats/bridges/chat_to_messages/usage.ts";
+import { usageFromResponse } from "../../../src/formats/bridges/chat_to_responses/usage.ts";
 import { toMessagesUsage } from "../../../src/formats/bridges/messages_to_chat/usage.ts";
 import type { Json, JsonObject } from "../../../src/base/json.ts";
 import { readReportedExtras, readUsage } from "../../../src/pricing/usage.ts";
@@ -176,3 +177,23 @@ Deno.test("usage as chat: clients find the cached and the reasoning tokens by Op
   assert.deepEqual(made.prompt_tokens_details, { cached_tokens: 100, cache_write_tokens: 20 });
   assert.deepEqual(made.completion_tokens_details, { thinking_tokens: 3, reasoning_tokens: 3 });
 });
+
+const details = (name: string) =>
+  fc.oneof(fc.record<JsonObject>({ [name]: count }), fc.constant(null));
+const responseUsage = fc.record<JsonObject>({
+  input_tokens: count,
+  output_tokens: count,
+  total_tokens: count,
+  input_tokens_details: details("cached_tokens"),
+  output_tokens_details: details("reasoning_tokens"),
+  cache_read_input_tokens: count,
+  tool_usage: fc.constantFrom<Json>(null, { web_search: { num_requests: 2 } }),
+}, { requiredKeys: [] });
+
+Deno.test("usage as chat: that of responses reads as the same tokens and the same price", () =>
+  always(
+    5_000,
+    fc.property(responseUsage, (raw) => {
+      assert.deepEqual(read(usageFromResponse(raw)), read(raw));
+    }),
+  ));

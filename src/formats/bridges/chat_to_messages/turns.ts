@@ -9,6 +9,12 @@ import {
   requireObjectIn,
   requireString,
 } from "../carried_fields.ts";
+import {
+  legacyCallId,
+  legacyCallIdBefore,
+  participants,
+  spokenName,
+} from "../chat_participants.ts";
 import { customArguments } from "../custom_tool.ts";
 import { parsedArguments } from "../tool_input.ts";
 import { toBlocks } from "./content.ts";
@@ -72,32 +78,17 @@ export function toTurns(
   return { system, turns: withoutTrailingSpace(turns) };
 }
 
-/** The names under which each role speaks; one without a name is `undefined`. */
-function participants(
-  messages: readonly Json[],
-): ReadonlyMap<Json | undefined, Set<Json | undefined>> {
-  const names = new Map<Json | undefined, Set<Json | undefined>>();
-  for (const message of messages) {
-    if (!isObject(message)) continue;
-    const { role, name } = message;
-    const known = names.get(role) ?? new Set();
-    names.set(role, known.add(name ?? undefined));
-  }
-  return names;
-}
-
 /**
  * The content of a user's message or of instructions, after the name of who speaks where there are
  * several: Anthropic has no field for it.
  */
 function named(
   blocks: JsonObject[],
-  { role, name }: JsonObject,
+  message: JsonObject,
   namesOf: ReturnType<typeof participants>,
 ): JsonObject[] {
-  const isPlain = role === "assistant" || role === "tool" || role === "function";
-  if (isPlain || typeof name !== "string" || blocks.length === 0) return blocks;
-  if ((namesOf.get(role)?.size ?? 0) < 2) return blocks;
+  const name = spokenName(message, namesOf);
+  if (name === null || blocks.length === 0) return blocks;
   const [first, ...rest] = blocks;
   return first?.type === "text"
     ? [{ ...first, text: `${name}: ${first.text}` }, ...rest]
@@ -146,23 +137,15 @@ function contentOf(message: JsonObject, place: MessagePlace): JsonObject[] {
       return [toolResult(message, at)];
     case "function":
       requireCarried(message, functionRules, `${at}.`);
-      return [toolResult({ ...message, tool_call_id: legacyIdBefore(message, place) }, at)];
+      return [
+        toolResult(
+          { ...message, tool_call_id: legacyCallIdBefore(place.messages, place.index) },
+          at,
+        ),
+      ];
     default:
       throw notCarried(`${at}.role`);
   }
-}
-
-/** The id of the older call of this name that comes before the message: older calls have none. */
-function legacyIdBefore({ name }: JsonObject, { at, index, messages }: MessagePlace): string {
-  const called = messages.slice(0, index).findLastIndex((message) =>
-    isObject(message) && isObject(message.function_call) && message.function_call.name === name
-  );
-  if (called >= 0) return legacyId(called);
-  throw badRequest(`${at}.name`, `'${at}.name' names a function that was not called before.`);
-}
-
-function legacyId(index: number): string {
-  return `call_${index}`;
 }
 
 /** A mark for the cache on a message is one on its last block. */
@@ -194,7 +177,7 @@ function assistantBlocks(message: JsonObject, { at, index }: MessagePlace): Json
     toToolUse(requireObjectIn(call, `${within}.${index}`), `${within}.${index}`)
   );
   if (isObject(called)) {
-    uses.push(toToolUse({ id: legacyId(index), function: called }, `${at}.function_call`));
+    uses.push(toToolUse({ id: legacyCallId(index), function: called }, `${at}.function_call`));
   }
   return [...thinking, ...said, ...uses];
 }
