@@ -151,7 +151,10 @@ function describeErrors(cases: readonly ErrorDoc[], schema?: z.ZodType) {
 }
 
 const about: Record<DocTag, string> = {
-  Chat: "What OpenAI clients call: metered, and paid from the user's balance.",
+  Chat: "What OpenAI clients call: metered, and paid from the user's balance. Chats, responses, " +
+    "messages and legacy completions are served over upstreams of chat completions, responses or " +
+    "messages: in another format than their own they are translated, and 400 names the field that " +
+    "has no equivalent there.",
   Money: "A user's balance: deposits, charges, refunds, and their history.",
   Authorization:
     "In the shared mode: whether a user authorizes the project to charge their wallet.",

@@ -12,6 +12,12 @@ type UpstreamFormat = typeof upstreamFormats[number];
 /** A header that carries an upstream's key. */
 type KeyHeader = "authorization" | "x-api-key" | "api-key";
 
+/**
+ * How a chat server is asked to continue the assistant's last message, and to send only what
+ * follows: by `prefix` of the message, or by fields of the request.
+ */
+export type Prefill = "prefix" | "continue_final_message";
+
 /** Which fields a provider takes. Where its errors say otherwise, they are believed. */
 export interface KnownFields {
   /** Absent: by the model's name. */
@@ -20,6 +26,8 @@ export interface KnownFields {
   requestsUsage?: false;
   /** Fields that it refuses, and that only tell whose a request is or whether it is kept. */
   refused?: readonly string[];
+  /** Absent: it is not known to continue a message. */
+  prefill?: Prefill;
 }
 
 /** The properties of a provider that are known beforehand. */
@@ -100,7 +108,12 @@ export const providers: Readonly<Record<string, Provider>> = {
     },
     catalogue: "mistral",
   },
-  deepseek: { ...chatOnly, url: "https://api.deepseek.com/v1", catalogue: "deepseek" },
+  deepseek: {
+    ...chatOnly,
+    url: "https://api.deepseek.com/v1",
+    fields: { prefill: "prefix" },
+    catalogue: "deepseek",
+  },
   xai: {
     ...bearer,
     url: "https://api.x.ai/v1",
@@ -117,7 +130,13 @@ export const providers: Readonly<Record<string, Provider>> = {
   },
   cerebras: { ...chatOnly, url: "https://api.cerebras.ai/v1", catalogue: "cerebras" },
   ollama: { ...bearer, url: "http://127.0.0.1:11434/v1", formats: null, catalogue: null },
-  vllm: { ...bearer, url: "http://127.0.0.1:8000/v1", formats: null, catalogue: null },
+  vllm: {
+    ...bearer,
+    url: "http://127.0.0.1:8000/v1",
+    formats: null,
+    fields: { prefill: "continue_final_message" },
+    catalogue: null,
+  },
   "llama.cpp": { ...bearer, url: "http://127.0.0.1:8080/v1", formats: null, catalogue: null },
 };
 
@@ -126,11 +145,15 @@ export function providerNamed(name: string | undefined): Provider | null {
   return name !== undefined && Object.hasOwn(providers, name) ? providers[name] ?? null : null;
 }
 
-/** The fields that a server takes, where it is a provider's own; another may take other ones. */
-export function fieldsAt(url: string): KnownFields {
+/**
+ * The fields that a server takes, where it is a provider's own; another may take other ones. Any
+ * server may be at a local address: its provider is the one that the settings name.
+ */
+export function fieldsAt(url: string, named: Provider | null = null): KnownFields {
   const { origin } = new URL(url);
   const found = Object.values(providers).find((one) =>
-    one.url && new URL(one.url).origin === origin
+    one.url?.startsWith("https:") && new URL(one.url).origin === origin
   );
-  return found?.fields ?? {};
+  const own = named?.url?.startsWith("http:") ? named : found;
+  return own?.fields ?? {};
 }

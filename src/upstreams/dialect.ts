@@ -1,6 +1,6 @@
 import type { FormatName } from "../base/endpoints.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
-import { type KnownFields, upstreamFormats } from "../projects/providers.ts";
+import { type KnownFields, type Prefill, upstreamFormats } from "../projects/providers.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import type { UpstreamErrorBody } from "./error_body.ts";
 import type { LearnedFacts } from "./learned.ts";
@@ -59,6 +59,8 @@ export interface Dialect {
   maxTokens: number;
   /** The longest one beside this very prompt. */
   contextLeft: number;
+  /** How it continues the assistant's last message; null where it is not known to. */
+  prefill: Prefill | null;
 }
 
 // These models refuse `max_tokens`. Everywhere else it is the field that every server knows: some
@@ -118,6 +120,7 @@ function dialectIn(
     maxTokensField: maxTokensFields.includes(wanted) ? wanted : maxTokensFields[0] ?? wanted,
     maxTokens: Infinity,
     contextLeft: Infinity,
+    prefill: fields.prefill ?? null,
   };
 }
 

@@ -63,7 +63,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): Upstreams {
       onAbort: settings.onAbort ?? null,
       maxTokensField: settings.maxTokensField ?? null,
       formats: settings.formats ?? formatsOf(settings, prepared),
-      fields: fieldsAt(url),
+      fields: fieldsAt(url, prepared),
       keyHeader: prepared?.keyHeader ?? "authorization",
       headers: { ...headers, ...lowerCased(settings.headers ?? {}) },
       modelsPath,

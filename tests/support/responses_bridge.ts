@@ -44,6 +44,7 @@ export const plainDialect: Dialect = {
   maxTokensField: "max_tokens",
   maxTokens: Infinity,
   contextLeft: Infinity,
+  prefill: null,
 };
 
 /** The chat request that a request becomes. */

@@ -72,12 +72,7 @@ for (const [name, [base, spoken, keyHeader, field = "max_tokens"]] of Object.ent
     world.upstream.reply(({ url }) => calls[formatAt(url)].response());
     for (const format of all) {
       world.upstream.calls.length = 0;
-      const { status, body } = await send(world, `/v1${paths[format]}`, calls[format].body);
-      if (format === "responses" && !spoken.includes("responses") && !spoken.includes("chat")) {
-        assert.deepEqual([status, body.error.code], [404, "endpoint_not_served"]);
-        assert.deepEqual(world.upstream.calls, []);
-        continue;
-      }
+      const { status } = await send(world, `/v1${paths[format]}`, calls[format].body);
       assert.equal(status, 200, format);
       const [call, ...more] = world.upstream.calls;
       assert(call);
@@ -115,7 +110,7 @@ function send(world: World, path: string, body: Record<string, unknown>) {
   });
 }
 
-Deno.test("providers: a target that speaks no format of a call is left for the next, unasked", async () => {
+Deno.test("providers: a target that speaks another format than the caller is asked in its own", async () => {
   const world = await createWorld({
     project: {
       upstreams: {
@@ -130,11 +125,39 @@ Deno.test("providers: a target that speaks no format of a call is left for the n
   await world.deposit("ada", "1");
   world.upstream.reply(({ url }) => calls[formatAt(url)].response());
   const { response } = await send(world, "/v1/responses", calls.responses.body);
-  assert.equal(response.headers.get("x-service-upstream"), "second");
+  assert.equal(response.headers.get("x-service-upstream"), "first");
   assert.deepEqual(world.upstream.calls.map(({ url }) => url), [
-    "https://api.openai.com/v1/responses",
+    "https://api.anthropic.com/v1/messages",
   ]);
 });
+
+const begun = [{ role: "user", content: "Hi" }, { role: "assistant", content: "{" }];
+const continuing: [string, string, Record<string, unknown> | null][] = [
+  ["deepseek", "https://api.deepseek.com/beta", {
+    messages: [begun[0], { ...begun[1], prefix: true }],
+  }],
+  ["vllm", "http://vllm.test/v1", {
+    messages: begun,
+    continue_final_message: true,
+    add_generation_prompt: false,
+  }],
+  ["openai", "https://api.openai.com/v1", null],
+  ["ollama", "http://127.0.0.1:8000/v1", null],
+];
+for (const [provider, url, expected] of continuing) {
+  Deno.test(`providers: a message that is begun is ${expected ? "" : "not "}continued by ${provider}`, async () => {
+    using world = await worldWith({ provider, url, formats: ["chat"] });
+    world.upstream.reply(() => completion());
+    const { status, body } = await send(world, "/v1/messages", { messages: begun, max_tokens: 64 });
+    if (!expected) {
+      assert.deepEqual([status, body.error.type], [400, "invalid_request_error"]);
+      return assert.deepEqual(world.upstream.calls, []);
+    }
+    assert.equal(status, 200);
+    const sent = world.upstream.calls[0]?.body ?? {};
+    assert.deepEqual({ ...sent, ...expected }, sent);
+  });
+}
 
 for (const name of Object.keys(documented)) {
   Deno.test(`providers: a key that ${name} repeats in an error is neither shown nor logged`, async () => {

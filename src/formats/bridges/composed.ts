@@ -16,7 +16,9 @@ export function composed(
   return {
     format: second.format,
     writeBody(request, cap, dialect) {
-      const spoken = maxTokensField ? { ...dialect, maxTokensField } : dialect;
+      const named = maxTokensField ? { maxTokensField } : {};
+      // The format between does not say that a message is continued.
+      const spoken = { ...dialect, ...named, prefill: null };
       const body = parseJson(first.writeBody(request, cap, spoken));
       if (!isObject(body)) throw new Error("a bridge writes an object");
       try {

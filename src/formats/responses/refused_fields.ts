@@ -71,16 +71,17 @@ function requireNoConversation({ conversation, previous_response_id: previous }:
   });
 }
 
-/** Compacting writes a summary besides the response, which the output bound does not cover. */
+/**
+ * Compacting on the way writes a summary besides the response, which the output bound does not
+ * cover. A `compaction_trigger` in the input asks for the summary alone, as the response.
+ */
 function requireNoCompaction(body: JsonObject, { allowed }: FieldPolicy): void {
   const { context_management: management } = body;
   if (allowed.includes("context_management")) return;
-  const why = "a compaction may cost more than what is set aside for the response";
   if (isSet(management) && !(Array.isArray(management) && management.length === 0)) {
+    const why = "a compaction may cost more than what is set aside for the response";
     throw unsupported("context_management", why);
   }
-  const at = inputItems(body).findIndex(({ type }) => type === "compaction_trigger");
-  if (at >= 0) throw unsupported(`input.${at}`, why);
 }
 
 function unsupported(param: string, why: string) {

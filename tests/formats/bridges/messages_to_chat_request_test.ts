@@ -333,3 +333,30 @@ for (const [param, body] of refused) {
   Deno.test(`messages to chat: ${param} of ${JSON.stringify(body).slice(36, 110)} is 400 by name`, () =>
     assertRefused(messagesToChat, body, param));
 }
+
+const begun = asking(user, { role: "assistant", content: [{ type: "text", text: "{" }] });
+const beganWith = (more: Body) => [user, { role: "assistant", content: "{", ...more }];
+
+Deno.test("messages to chat: what the assistant has begun is continued as the server is asked to", () => {
+  const prefixed = written(messagesToChat, begun, { prefill: "prefix" });
+  assert.deepEqual(prefixed.messages, beganWith({ prefix: true }));
+  assert.equal(prefixed.continue_final_message, undefined);
+  const continued = written(messagesToChat, begun, { prefill: "continue_final_message" });
+  assert.deepEqual(continued.messages, beganWith({}));
+  assert.equal(continued.continue_final_message, true);
+  assert.equal(continued.add_generation_prompt, false);
+  const asked = written(messagesToChat, asking(user), { prefill: "continue_final_message" });
+  assert.equal(asked.continue_final_message, undefined);
+});
+
+Deno.test("messages to chat: a call or nothing at the end cannot be continued", () => {
+  for (const content of [[{ type: "tool_use", id: "t", name: "f", input: {} }], ""]) {
+    assert.throws(
+      () =>
+        written(messagesToChat, asking(user, { role: "assistant", content }), {
+          prefill: "prefix",
+        }),
+      { param: "messages.1.role" },
+    );
+  }
+});

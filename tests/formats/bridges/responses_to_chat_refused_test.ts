@@ -20,6 +20,7 @@ const refused: [string, object, string][] = [
   ["a reference", { input: [{ type: "item_reference", id: "msg_1" }] }, "input.0"],
   ["truncation", { truncation: "last" }, "truncation"],
   ["background", { background: true }, "background"],
+  ["a request to compact", { input: [{ type: "compaction_trigger" }] }, "input.0"],
   ["context management", { context_management: [{ type: "compaction" }] }, "context_management"],
   ["moderation", { moderation: { model: "m" } }, "moderation"],
   ["several choices", { n: 3 }, "n"],

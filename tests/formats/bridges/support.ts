@@ -38,6 +38,7 @@ export const chatDialect: Dialect = {
   maxTokensField: "max_tokens",
   maxTokens: Infinity,
   contextLeft: Infinity,
+  prefill: null,
 };
 
 export function optionsOf(body: Body, id = "msg_1"): BridgeOptions {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { usageOf } from "../../support/chat.ts";
 import { respond, respondStream, upstreamResponse } from "../../support/responses.ts";
+import { responseEvents } from "../../../src/formats/responses/stream_events.ts";
+import { framesOf } from "../bridges/support.ts";
 import { adminKey, type Body, createWorld, type World } from "../../support/world.ts";
 
 async function paidWorld(options: Body = {}): Promise<World> {
@@ -41,7 +43,6 @@ const refused: [string, Body, number, string][] = [
     "conversation",
   ],
   ["compaction", { context_management: [{ type: "compaction" }] }, 400, "context_management"],
-  ["a trigger of compaction", { input: [{ type: "compaction_trigger" }] }, 400, "input.0"],
   [
     "a stored file",
     { input: [{ role: "user", content: [{ type: "input_file", file_id: "file-1" }] }] },
@@ -114,6 +115,32 @@ Deno.test("responses: the project's allowed fields open a stored prompt and comp
   using world = await paidWorld({ project: { allowedFields } });
   const fields = { prompt: { id: "pmpt_1" }, context_management: [{ type: "compaction" }] };
   assert.deepEqual((await sentFor(world, fields)).prompt, fields.prompt);
+});
+
+Deno.test("responses: a request to compact passes on, and is charged as any other", async () => {
+  using world = await paidWorld();
+  const item = { type: "compaction", id: "cmp_1", encrypted_content: "opaque" };
+  const response = upstreamResponse({ output: [item] });
+  world.upstream.reply(({ body: { stream } }) =>
+    stream
+      ? new Response(framesOf([...responseEvents(response)]), {
+        headers: { "content-type": "text/event-stream" },
+      })
+      : Response.json(response)
+  );
+  const input = [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }];
+  for (const stream of [false, true]) {
+    const text = await (await world.call("/v1/responses", {
+      body: { model: "test-model", user: "ada", input, stream },
+      keepClock: true,
+    })).text();
+    assert.ok(text.includes('"encrypted_content":"opaque"'), text);
+    assert.deepEqual(world.upstream.calls.at(-1)?.body.input, input);
+  }
+  const charged = await usageOf(world);
+  assert.deepEqual(charged.map(({ usage }) => usage.source), ["provider", "provider"]);
+  const next = [{ role: "user", content: "Hi" }, item];
+  assert.deepEqual((await sentFor(world, { input: next })).input, next);
 });
 
 Deno.test("responses: the output bound is the caller's, the model's and the balance's", async () => {

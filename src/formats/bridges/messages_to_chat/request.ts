@@ -63,7 +63,8 @@ export function writeBodyAsChat(request: ModelRequest, cap: number, dialect: Dia
   const stops = requireList(body.stop_sequences, "stop_sequences");
   return JSON.stringify({
     model: body.model,
-    messages: toChatMessages(body),
+    messages: toChatMessages(body, dialect.prefill),
+    ...(asksToContinue(body, dialect) ? continued : {}),
     stream: stream ? true : undefined,
     stream_options: stream && dialect.requestsUsage ? { include_usage: true } : undefined,
     [dialect.maxTokensField]: Math.min(cap, dialect.maxTokens, dialect.contextLeft),
@@ -76,6 +77,13 @@ export function writeBodyAsChat(request: ModelRequest, cap: number, dialect: Dia
     reasoning_effort: effort ?? undefined,
     response_format: isObject(format) ? responseFormatOf(format) : undefined,
   });
+}
+
+const continued = { continue_final_message: true, add_generation_prompt: false };
+
+function asksToContinue({ messages }: JsonObject, { prefill }: Dialect): boolean {
+  const last = Array.isArray(messages) ? messages.at(-1) : null;
+  return prefill === "continue_final_message" && isObject(last) && last.role === "assistant";
 }
 
 /**

@@ -1,5 +1,6 @@
 import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import type { Prefill } from "../../../projects/providers.ts";
 import { notCarried, requireList, requireObjectIn, requireString } from "../carried_fields.ts";
 import { withReasoningOfCalls } from "../chat_reasoning.ts";
 import { toChatParts } from "./content.ts";
@@ -10,9 +11,12 @@ const betweenBlocks = "\n\n";
 
 /**
  * The system prompt and the turns of a request as chat messages. Throws 400 for what chat cannot
- * carry: among others an assistant's turn at the end, which only Anthropic continues.
+ * carry: among others an assistant's turn at the end, where the server is not known to continue it.
  */
-export function toChatMessages({ system, messages }: JsonObject): JsonObject[] {
+export function toChatMessages(
+  { system, messages }: JsonObject,
+  prefill: Prefill | null,
+): JsonObject[] {
   const written: JsonObject[] = [];
   const prompt = system === undefined || system === null ? "" : textOf(system, "system");
   if (prompt !== "") written.push({ role: "system", content: prompt });
@@ -23,7 +27,7 @@ export function toChatMessages({ system, messages }: JsonObject): JsonObject[] {
     const { role, content } = requireObjectIn(turn, at);
     const isLast = index === turns.length - 1;
     const isAnswering = index > asked;
-    written.push(...toMessages(role, content, { at, isLast, isAnswering }));
+    written.push(...toMessages(role, content, { at, isLast, isAnswering, prefill }));
   }
   return withReasoningOfCalls(written);
 }
@@ -41,19 +45,20 @@ interface TurnPlace {
   isLast: boolean;
   /** Whether the turn belongs to the answer that is being given. */
   isAnswering: boolean;
+  prefill: Prefill | null;
 }
 
 function toMessages(
   role: Json | undefined,
   content: Json | undefined,
-  { at, isLast, isAnswering }: TurnPlace,
+  { at, isLast, isAnswering, prefill }: TurnPlace,
 ): JsonObject[] {
   const within = `${at}.content`;
   switch (role) {
     case "system":
       return [{ role: "system", content: textOf(content, within) }];
     case "assistant":
-      if (isLast) throw notCarried(`${at}.role`);
+      if (isLast) return [begunMessage(content, { at, prefill })];
       return assistantMessages(content, { at: within, isAnswering });
     case "user":
       return typeof content === "string"
@@ -169,6 +174,17 @@ function assistantMessages(
   const called = calls.length > 0 ? { tool_calls: calls } : {};
   const given = isAnswering || calls.length > 0 ? thinking : {};
   return [{ role: "assistant", content: said, ...given, ...called }];
+}
+
+/** An assistant's text that the server continues. Throws 400 where it cannot. */
+function begunMessage(
+  content: Json | undefined,
+  { at, prefill }: Pick<TurnPlace, "at" | "prefill">,
+): JsonObject {
+  const within = `${at}.content`;
+  const [message] = assistantMessages(content, { at: within, isAnswering: false });
+  if (prefill === null || !message || message.tool_calls) throw notCarried(`${at}.role`);
+  return prefill === "prefix" ? { ...message, prefix: true } : message;
 }
 
 function toCall({ id, name, input }: JsonObject, at: string): JsonObject {

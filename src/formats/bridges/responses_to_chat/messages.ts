@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import { withReasoningOfCalls } from "../chat_reasoning.ts";
 import { customArguments } from "../custom_tool.ts";
 import { chatContent, readOutput, textsOfContent, withPartsBefore } from "./content.ts";
-import { nothingKept, notInChat, typeName } from "./not_in_chat.ts";
+import { noCompaction, nothingKept, notInChat, typeName } from "./not_in_chat.ts";
 import { type ChatReasoning, unpackReasoning } from "./reasoning.ts";
 import { chatNameOf, type ToolTable } from "./tools.ts";
 
@@ -64,6 +64,8 @@ function addItems(conversation: Conversation, input: readonly Json[], reasoningF
       }
       case "item_reference":
         throw nothingKept(param);
+      case "compaction_trigger":
+        throw noCompaction(param);
       default:
         throw notInChat(param, `an item of the type '${typeName(type)}'`);
     }

@@ -20,6 +20,16 @@ export function nothingKept(param: string): ApiError {
   );
 }
 
+/** 400: the upstream does not compact a conversation by itself. */
+export function noCompaction(param: string): ApiError {
+  return badRequest(
+    param,
+    `'${param}': this upstream does not compact conversations; ask the model for a summary, as ` +
+      "Codex does with a provider of your own in its config.toml.",
+    "unsupported_parameter",
+  );
+}
+
 /** A type as an error names it. */
 export function typeName(type: Json | undefined): string {
   return typeof type === "string" ? type.slice(0, 64) : "none";
