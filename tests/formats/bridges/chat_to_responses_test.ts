@@ -10,6 +10,7 @@ import {
   tokens,
   upstreamResponse,
 } from "../../support/responses.ts";
+import { sseBytes } from "../../support/upstream.ts";
 import { type Body, createWorld, type World } from "../../support/world.ts";
 import { framesOf, optionsOf, translated, wholeOf } from "./support.ts";
 
@@ -198,6 +199,36 @@ for (const stream of [false, true]) {
     });
   }
 }
+
+for (const stream of [false, true]) {
+  Deno.test(`responses: ${stream ? "JSON for a stream" : "a stream for JSON"} is read over bridges too`, async () => {
+    using world = await paidWorld();
+    const events = new TextEncoder().encode(framesOf([...responseEvents(upstreamResponse())]));
+    world.upstream.reply(({ url }) => {
+      if (url.endsWith("/v1/completions")) return notServed();
+      return stream ? Response.json(upstreamResponse()) : sseBytes([events]);
+    });
+    for (const caller of Object.keys(paths)) {
+      const response = await ask(world, caller, { stream });
+      const text = await response.text();
+      assert.ok(response.status === 200 && text.includes("Hello"), text);
+    }
+    const charged = await usageOf(world);
+    assert.deepEqual(charged.map(({ usage }) => usage.source), Array(3).fill("provider"));
+  });
+}
+
+Deno.test("chat to responses: a stream that breaks off is charged for what was sent", async () => {
+  using world = await paidWorld();
+  const [created, ...rest] = [...responseEvents(upstreamResponse())].slice(0, -4);
+  world.upstream.reply(() =>
+    sseBytes([new TextEncoder().encode(framesOf([created ?? {}, ...rest]))])
+  );
+  const text = await (await ask(world, "chat", { stream: true })).text();
+  assert.ok(text.includes("Hello") && text.includes("error"), text);
+  const [entry] = await usageOf(world);
+  assert.equal(entry?.usage.source, "estimated");
+});
 
 const chat = (more: Body): Body => ({ model: "m", messages: hi, ...more });
 

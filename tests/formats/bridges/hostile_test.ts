@@ -3,7 +3,10 @@ import fc from "fast-check";
 import { ApiError } from "../../../src/base/errors.ts";
 import { isObject, parseJson } from "../../../src/base/json.ts";
 import { chatToMessages } from "../../../src/formats/bridges/chat_to_messages/bridge.ts";
+import { chatToResponses } from "../../../src/formats/bridges/chat_to_responses/bridge.ts";
+import { completionsToResponses } from "../../../src/formats/bridges/completions_to_responses.ts";
 import { messagesToChat } from "../../../src/formats/bridges/messages_to_chat/bridge.ts";
+import { messagesToResponses } from "../../../src/formats/bridges/messages_to_responses.ts";
 import type { Bridge } from "../../../src/inference/format.ts";
 import { always, spoiled } from "../../support/property.ts";
 import { isOurBound } from "../../../src/upstreams/errors.ts";
@@ -90,6 +93,9 @@ const messagesAsk = {
 const bridges: [string, Bridge, object][] = [
   ["chat to messages", chatToMessages, chatAsk],
   ["messages to chat", messagesToChat, messagesAsk],
+  ["chat to responses", chatToResponses, { ...chatAsk, stop: null, thinking: null }],
+  ["messages to responses", messagesToResponses, { ...messagesAsk, stop_sequences: [] }],
+  ["completions to responses", completionsToResponses, { model: "m", prompt: "A", stop: null }],
 ];
 for (const [what, bridge, body] of bridges) {
   Deno.test(`${what}: any body is written as JSON, or is 400 with a field`, () => {
