@@ -3,7 +3,7 @@ import type { Deps } from "../../deps.ts";
 import type { Amount } from "../../base/money.ts";
 import { costBound, pricesOnlyUnits } from "../../pricing/price.ts";
 import type { ModelTerms } from "../../pricing/terms.ts";
-import { endpointNotServed, pricedOtherwise } from "../../upstreams/errors.ts";
+import { pricedOtherwise } from "../../upstreams/errors.ts";
 import type { ReasoningModels } from "../../upstreams/reasoning.ts";
 import type { Target } from "../../upstreams/upstream.ts";
 import type { ModelRoute } from "../../projects/upstream_schema.ts";
@@ -12,7 +12,6 @@ import type { CallTarget } from "../attempt.ts";
 import type { InferenceCall } from "../call.ts";
 import type { Format, ProviderTools } from "../format.ts";
 import type { FittedRequest, ModelRequest } from "../model_request.ts";
-import { speaks } from "../ask/forward.ts";
 import { coverageOf, pricedCall, toolCallsHeld } from "./priced_call.ts";
 import { boundMedia } from "./prompt_size.ts";
 import type { InferenceServices } from "../services.ts";
@@ -41,9 +40,8 @@ export function pricedTargets(
 }
 
 /**
- * Prepares the request for each target. Those whose price does not cover what is requested, and
- * those whose upstream speaks no format that the call can be sent in, are left out. Throws 400 or
- * 404 where none is left.
+ * Prepares the request for each target. Those whose price does not cover what is requested are left
+ * out. Throws 400 where none is left.
  */
 export function prepareTargets(
   { reasoningModels }: Pick<InferenceServices, "reasoningModels">,
@@ -69,7 +67,6 @@ function prepare(
   { target, terms }: PricedTarget,
 ): CallTarget {
   const { upstream, model } = target;
-  if (!speaks(upstream, format)) throw endpointNotServed(format.path);
   const hasUnit = format.kind === "passed" && format.unit !== null;
   if (!hasUnit && pricesOnlyUnits(terms.price)) throw pricedOtherwise(asked.model);
   const covers = coverageOf(terms);

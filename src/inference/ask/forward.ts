@@ -1,9 +1,7 @@
 import type { UpstreamResponse } from "../../deps.ts";
 import { memoizeByObject } from "../../base/memoize_by_object.ts";
-import { upstreamFormats } from "../../projects/providers.ts";
 import { callUpstream } from "../../upstreams/client.ts";
 import { endpointNotServed } from "../../upstreams/errors.ts";
-import type { Upstream } from "../../upstreams/upstream.ts";
 import type { AdmittedCall } from "../call.ts";
 import type { Bridge, Format, PassedFormat } from "../format.ts";
 import type { ModelRequest } from "../model_request.ts";
@@ -54,12 +52,6 @@ export async function forward(call: AdmittedCall): Promise<Forwarded> {
 /** Returns the request as if its caller had asked that its response is not kept. */
 function notStored(request: ModelRequest): ModelRequest {
   return { ...request, body: { ...request.body, store: false } };
-}
-
-/** Whether an upstream can answer calls of a format, by a bridge where need be. */
-export function speaks({ formats }: Pick<Upstream, "formats">, format: Format): boolean {
-  const isSettable = upstreamFormats.some((name) => name === format.name);
-  return !formats || !isSettable || targetsOf(format).some((one) => formats.includes(one.format));
 }
 
 const targetsOf = memoizeByObject((format: Format) =>
