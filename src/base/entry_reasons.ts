@@ -73,6 +73,30 @@ export type EntryReason = keyof typeof entryReasons;
 /** The names of all reasons, in the table's order. */
 export const entryReasonNames = Object.keys(entryReasons) as [EntryReason, ...EntryReason[]];
 
+/** One reason, in one of the directions in which it moves money. */
+interface MovementColumn {
+  /** The reason; with `_in` or `_out` where it moves money both ways. */
+  name: string;
+  reason: EntryReason;
+  direction: "credit" | "debit";
+}
+
+/** Each reason in each direction in which it moves money, in the table's order. */
+export const movementColumns: readonly MovementColumn[] = entryReasonNames.flatMap((reason) => {
+  const { direction } = entryReasons[reason];
+  if (direction !== "either") return [{ name: reason, reason, direction }];
+  return [
+    { name: `${reason}_in`, reason, direction: "credit" as const },
+    { name: `${reason}_out`, reason, direction: "debit" as const },
+  ];
+});
+
+/** The reasons that the kind of an entry tells, with its direction. */
+const toldByKind: readonly EntryReason[] = ["usage", "charge", "payment", "trial", "refund"];
+
+/** The movements that are summed apart, since the kinds of their entries do not tell them. */
+export const movementsApart = movementColumns.filter(({ reason }) => !toldByKind.includes(reason));
+
 /** The reasons that a caller may give for a deposit; the first one is the default. */
 export const depositReasons = ["payment", "opening", "goodwill", "correction", "transfer"] as const;
 

@@ -1,5 +1,4 @@
 import { toBytes } from "../base/json.ts";
-import { entryKinds } from "../base/entry_kinds.ts";
 import type { MakeId } from "../base/ids.ts";
 import { type Amount, fromDecimal, least, parseAmount, toAmount, zero } from "../base/money.ts";
 import { bySystem, type NewEvent } from "../events/event.ts";
@@ -17,14 +16,8 @@ import {
   encodeAccount,
   type Hold,
 } from "./account.ts";
-import {
-  activityIdOfRequest,
-  createEntry,
-  type Entry,
-  isUse,
-  type NewEntry,
-  totalTokens,
-} from "./entry.ts";
+import { activityIdOfRequest, createEntry, type Entry, type NewEntry } from "./entry.ts";
+import { countEntry } from "./count_entry.ts";
 import { actorOfOrigin, entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
 import { SpendLimits } from "./spend_limits.ts";
 import { leftIn, type SpendingBound } from "./bounds.ts";
@@ -33,7 +26,6 @@ import { TxRows } from "./tx_rows.ts";
 import type { Budget, Budgets } from "../store/budgets.ts";
 import type { HasEnded } from "./hold_end.ts";
 import { holdIndexKey } from "./store.ts";
-import { countEntryHourly, countNewUserHourly } from "../summaries/hourly_counters.ts";
 
 interface AccountTxOptions {
   ref: AccountRef;
@@ -350,28 +342,6 @@ export class AccountTx {
       this.emit(expiredHoldEvent(this.#options.ref, id));
     }
   }
-}
-
-/** How an entry changed the balance, and what could not be collected. */
-interface Movement {
-  projectId: string;
-  delta: Amount;
-  shortfall: Amount;
-  spending: SpendLimits;
-}
-
-/** Counts an entry toward its user's month, and returns what it adds to the project's sums. */
-function countEntry(entry: Entry, movement: Movement): Increment[] {
-  const { projectId, delta, spending } = movement;
-  const { kind, usage, createdAt: at } = entry;
-  const amount = toAmount(delta < 0n ? -delta : delta);
-  if (entryKinds[kind].direction === "debit") {
-    const tokens = usage ? totalTokens(usage) : 0;
-    const spent = isUse(entry) ? amount : zero;
-    spending.countUse({ requests: usage ? 1 : 0, tokens, spent });
-  }
-  const counted = countEntryHourly({ ...movement, kind, isUse: isUse(entry), amount, usage, at });
-  return entry.seq === 1 ? [counted, countNewUserHourly(projectId, at)] : [counted];
 }
 
 /**

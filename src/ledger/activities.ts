@@ -97,9 +97,6 @@ const columns: readonly EntryColumn[] = [
   column("id"),
   column("createdAt"),
   column("kind"),
-  column("reason"),
-  column("actor.type", "actorType"),
-  column("actor.id", "actorId"),
   column("user"),
   column("amount"),
   column("delta"),
@@ -124,6 +121,9 @@ const columns: readonly EntryColumn[] = [
   column("usage.upstream", null),
   column("usage.attempts", null),
   column("usage.cached", null),
+  column("reason"),
+  column("actor.type", "actorType"),
+  column("actor.id", "actorId"),
   column("metadata"),
 ];
 

@@ -81,8 +81,8 @@ export async function listProjectActivities(
 
 /** The columns of a project's activities as CSV. */
 export const activityCsvColumns = [
-  ...["id", "createdAt", "kind", "reason", "actorType", "actorId", "user", "amount", "delta"],
-  ...["currency", "balanceAfter", "model"],
+  ...["id", "createdAt", "kind", "user", "amount", "delta", "currency", "balanceAfter", "model"],
+  ...["reason", "actorType", "actorId"],
 ];
 
 /** Activities as lines of CSV. */
@@ -93,10 +93,9 @@ export function activityLines(
   return activities.map(({ entry }) => {
     const actor = actorOf(entry);
     return csvLine([
-      ...[entry.id, new Date(entry.createdAt).toISOString(), entry.kind, entryReason(entry)],
-      ...[actor?.type ?? null, actor?.id ?? null, entry.user],
+      ...[entry.id, new Date(entry.createdAt).toISOString(), entry.kind, entry.user],
       ...[absoluteAmount(entry), entry.delta, currency, entry.balanceAfter],
-      ...[entry.usage?.model ?? null],
+      ...[entry.usage?.model ?? null, entryReason(entry), actor?.type ?? null, actor?.id ?? null],
     ]);
   }).join("");
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { EndpointDocs, ErrorDoc } from "../base/endpoint_doc.ts";
 import { currency, decimal, idOf, time, userId } from "../base/fields.ts";
-import { movementColumns } from "./movements.ts";
+import { movementColumns } from "../base/entry_reasons.ts";
 import { balancesQuerySchema, statementQuerySchema } from "./schema.ts";
 import { statementGroups } from "./statement.ts";
 

@@ -1,5 +1,5 @@
 import { csvLine } from "../base/csv.ts";
-import { movementColumns } from "./movements.ts";
+import { movementColumns } from "../base/entry_reasons.ts";
 import type { Statement, StatementRow } from "./statement.ts";
 import type { BalanceAt } from "./statement.ts";
 

@@ -1,23 +1,6 @@
-import { type EntryReason, entryReasonNames, entryReasons } from "../base/entry_reasons.ts";
+import { type EntryReason, movementColumns } from "../base/entry_reasons.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import { type Entry, entryReason } from "../ledger/entry.ts";
-
-/** A column of a statement: one reason, in one direction. */
-interface MovementColumn {
-  name: string;
-  reason: EntryReason;
-  direction: "credit" | "debit";
-}
-
-/** Each reason in each direction in which it moves money, in the order of the table of reasons. */
-export const movementColumns: readonly MovementColumn[] = entryReasonNames.flatMap((reason) => {
-  const { direction } = entryReasons[reason];
-  if (direction !== "either") return [{ name: reason, reason, direction }];
-  return [
-    { name: `${reason}_in`, reason, direction: "credit" as const },
-    { name: `${reason}_out`, reason, direction: "debit" as const },
-  ];
-});
 
 const columnAt = new Map(
   movementColumns.map(({ reason, direction }, at) => [`${reason} ${direction}`, at]),

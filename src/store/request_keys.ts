@@ -1,6 +1,6 @@
 // Keys of what requests leave behind besides money: links, the log, and kept responses. See
 // `keys.ts`.
-import { createHash } from "node:crypto";
+import { keptName } from "./kept_name.ts";
 import type { Key } from "./kv.ts";
 
 /**
@@ -105,13 +105,6 @@ export const cachedResponsesPrefix = (projectId: string): Key => ["cached_respon
 /** The responses that the caches of all projects keep. */
 export const allCachedResponsesPrefix: Key = ["cached_response"];
 
-const keptNameCharsMax = 256;
-/**
- * What an upstream's id of a response or an item is called in keys and rows: the id itself, or the
- * hash of a long one. A name is its own name.
- */
-export const keptName = (id: string): string =>
-  id.length <= keptNameCharsMax ? id : `sha256_${createHash("sha256").update(id).digest("hex")}`;
 /**
  * A response that an upstream keeps, or an item of one, by the name of its id: whose it is, and how
  * many tokens it stands for. Written with its charge. Kept for 30 days, then swept.

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { movementsApart } from "../base/entry_reasons.ts";
 import { mapTokenNames } from "../base/token_classes.ts";
 import { currency, decimal, idOf, time, userId, withoutPattern } from "../base/fields.ts";
 import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
@@ -39,16 +40,21 @@ const totals = {
   ),
   margin: amount("The revenue of those responses, less that."),
   shortfall: amount("What was due and could not be collected, less what is no longer due."),
-  deposits: amount("What was paid in."),
+  deposits: amount("What users paid. In hours of version 0.9, every deposit."),
   charges: amount("What was charged for use besides responses."),
   otherCharges: amount(
     "What else was charged, less its refunds: corrections, transfers and forfeited balances. It " +
       "is no revenue.",
   ),
-  refunds: amount(
-    "All refunds, without a sign: of payments, which take from users, and `givenBack`.",
+  takenBack: amount(
+    "Payments that went back to payers or their banks, less those that came back. In hours of " +
+      "version 0.9 they are not told apart, and not in it.",
   ),
   trials: amount("Trial credits that were granted: gifts, and no revenue."),
+  movements: z.record(z.string(), decimal).meta({
+    description: "What else moved, by reason and direction, never negative: " +
+      `${movementsApart.map(({ name }) => `\`${name}\``).join(", ")}.`,
+  }),
 };
 const totalsSchema = z.object(totals).meta({ id: "Totals" });
 const counted = z.array(z.object({
@@ -131,8 +137,9 @@ const zero = {
   deposits: "0",
   charges: "0",
   otherCharges: "0",
-  refunds: "0",
+  takenBack: "0",
   trials: "0",
+  movements: Object.fromEntries(movementsApart.map(({ name }) => [name, "0"])),
 };
 const used = {
   ...zero,

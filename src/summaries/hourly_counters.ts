@@ -1,3 +1,4 @@
+import { type EntryReason, movementsApart } from "../base/entry_reasons.ts";
 import { type StoredTokens, tokenClasses } from "../base/token_classes.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
 import { sumKey } from "../store/keys.ts";
@@ -78,6 +79,31 @@ export function countGivenBackHourly(
   if (!isUse) return { key, field: otherCharges, values: [0n, -amount, 0n] };
   const values = [1n, amount, usage?.upstreamCost === undefined ? 0n : amount];
   return { key, field: usage ? `back:${usage.model}` : "back", values };
+}
+
+/** The group of fields of movements that their kinds do not tell. */
+export const movedGroup = "moved:";
+
+/**
+ * Returns the increment of a movement that the kind of its entry does not tell: how many, and the
+ * amount. Null for others.
+ */
+export function countMovedHourly(
+  { projectId, reason, isCredit, amount, at }: {
+    projectId: string;
+    reason: EntryReason;
+    isCredit: boolean;
+    amount: Amount;
+    at: number;
+  },
+): Increment | null {
+  const direction = isCredit ? "credit" : "debit";
+  const moved = movementsApart.find((each) =>
+    each.reason === reason && each.direction === direction
+  );
+  if (!moved) return null;
+  const key = sumKey(projectId, startOfHour(at));
+  return { key, field: `${movedGroup}${moved.name}`, values: [1n, amount] };
 }
 
 /** Returns the increment of a user's first entry. */

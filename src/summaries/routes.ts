@@ -83,16 +83,20 @@ function readTime(name: string, text: string | undefined): number | null {
 }
 
 /** Amounts as decimal strings. */
-function viewTotals(totals: SummaryTotals): Record<string, number | string> {
+function viewTotals(totals: SummaryTotals): Record<string, unknown> {
   const { requests, calls, failed, canceled, refused, repeated } = totals;
   const { cost, revenue, givenBack, upstreamCost, margin, shortfall } = totals;
-  const { deposits, charges, otherCharges, refunds, trials } = totals;
+  const { deposits, charges, otherCharges, takenBack, trials } = totals;
   const amounts = {
     ...{ cost, revenue, givenBack, upstreamCost, margin, shortfall },
-    ...{ deposits, charges, otherCharges, refunds, trials },
+    ...{ deposits, charges, otherCharges, takenBack, trials },
   };
   const shown = Object.entries(amounts).map(([name, amount]) => [name, formatAmount(amount)]);
   const tokens = Object.fromEntries(tokenClassRows.map(({ name }) => [name, totals[name]]));
   const counts = { requests, calls, failed, canceled, refused, repeated };
-  return { ...counts, ...tokens, ...Object.fromEntries(shown) };
+  const moved = Object.entries(totals.movements).map(([name, amount]) =>
+    [name, formatAmount(amount)] as const
+  );
+  const movements = Object.fromEntries(moved);
+  return { ...counts, ...tokens, ...Object.fromEntries(shown), movements };
 }

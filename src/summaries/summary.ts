@@ -1,3 +1,4 @@
+import { movementsApart } from "../base/entry_reasons.ts";
 import { type Amount, toAmount } from "../base/money.ts";
 import { tokenClasses, type TokenCounts, tokenCounts } from "../base/token_classes.ts";
 import { sumKey, sumsPrefix } from "../store/keys.ts";
@@ -9,6 +10,7 @@ import {
   canceledOfKeyPosition,
   costedPosition,
   costPosition,
+  movedGroup,
   otherCharges,
   shortfallPosition,
   startOfHour,
@@ -30,13 +32,17 @@ export interface SummaryTotals extends RequestCounts, TokenCounts {
   margin: Amount;
   /** The amounts due that could not be collected. */
   shortfall: Amount;
+  /** Money that users paid. */
   deposits: Amount;
   /** Manual charges for use. */
   charges: Amount;
   /** Other manual charges, less their refunds: corrections, transfers and forfeited balances. */
   otherCharges: Amount;
-  refunds: Amount;
+  /** Payments that went back to payers or their banks, less those that came back again. */
+  takenBack: Amount;
   trials: Amount;
+  /** Other movements, by reason and direction; never negative. */
+  movements: Readonly<Record<string, Amount>>;
 }
 
 /** A project's sums over a time: in total, by hour, by model and by reason. */
@@ -277,11 +283,27 @@ export function totalsOf(sum: Sum): SummaryTotals {
       (answers[shortfallPosition] ?? 0n) +
         ["expired", "refund", "charge", "deposit"].reduce((n, k) => n + kind(k, 2), 0n),
     ),
-    deposits: toAmount(kind("deposit", 1)),
+    ...movedIn(sum, kind("deposit", 1)),
     charges: toAmount(kind("charge", 1)),
     otherCharges: toAmount(kind(otherCharges, 1)),
-    refunds: toAmount(kind("refund", 1)),
     trials: toAmount(kind("trial", 1)),
+  };
+}
+
+/** Returns what moved for reasons that kinds do not tell, apart from payments. */
+function movedIn(
+  sum: Sum,
+  deposited: bigint,
+): Pick<SummaryTotals, "deposits" | "takenBack" | "movements"> {
+  const moved = (name: string) => sum.get(`${movedGroup}${name}`)?.[1] ?? 0n;
+  const others = movementsApart.filter(({ direction }) => direction === "credit")
+    .reduce((all, { name }) => all + moved(name), 0n);
+  return {
+    deposits: toAmount(deposited - others),
+    takenBack: toAmount(
+      moved("reversal_out") + moved("dispute") - moved("reversal_in") - moved("dispute_won"),
+    ),
+    movements: Object.fromEntries(movementsApart.map(({ name }) => [name, toAmount(moved(name))])),
   };
 }
 

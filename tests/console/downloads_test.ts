@@ -27,9 +27,9 @@ Deno.test("downloads: a file has every row, however many, and its last line coun
   assert.equal(activity.rows.length, many + 2);
   assert.equal(new Set(activity.rows.map(([id]) => id)).size, many + 2);
   assert.deepEqual(activity.total.slice(0, 2), ["total", `${many + 2} rows`]);
-  assert.equal(activity.total[8], "1306");
+  assert.equal(activity.total[5], "1306");
   const charges = await download(world, "activity.csv?kind=charge");
-  assert.deepEqual([charges.rows.length, charges.total[8]], [1, "-1"]);
+  assert.deepEqual([charges.rows.length, charges.total[5]], [1, "-1"]);
   const users = await download(world, "users.csv");
   assert.equal(users.rows.length, many + 1);
   assert.deepEqual(users.total, [`total: ${many + 1} rows`, "1306"]);

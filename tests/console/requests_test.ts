@@ -87,7 +87,7 @@ Deno.test("console: the activity of all users is filtered by kind and day, and d
   const csv = (await owner.get("activity.csv?from=2026-01-02")).html;
   assert.match(
     csv,
-    /^id,createdAt,kind,reason,[^\r]*\r\nact_\w+,2026-01-02T[^,]*,deposit,payment,key,key_\w+,bob,7,7,usd,7,\r\ntotal,1 rows,,,,,,,7,usd\r\n$/,
+    /^id,createdAt,kind,user,[^\r]*\r\nact_\w+,2026-01-02T[^,]*,deposit,bob,7,7,usd,7,,payment,key,key_\w+\r\ntotal,1 rows,,,,7,usd\r\n$/,
   );
   for (const bad of ["kind=lost", "from=soon", "cursor=x"]) {
     assert.equal((await owner.get(`activity?${bad}`)).status, 400, bad);

@@ -1,7 +1,8 @@
+import { movementsApart } from "../../src/base/entry_reasons.ts";
 import { entryKinds } from "../../src/base/entry_kinds.ts";
 import { fromBytes } from "../../src/base/json.ts";
 import { fromDecimal } from "../../src/base/money.ts";
-import { absoluteAmount, type Entry, isUse } from "../../src/ledger/entry.ts";
+import { absoluteAmount, type Entry, entryReason, isUse } from "../../src/ledger/entry.ts";
 import { decodeSum } from "../../src/store/sums.ts";
 import { startOfHour } from "../../src/summaries/hourly_counters.ts";
 import type { MemoryStore } from "./memory_store.ts";
@@ -44,9 +45,8 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
       const hour = new Date(entry.createdAt).toISOString().slice(0, 13);
       add(spent, `${projectId} ${entry.user} ${hour}`, fromDecimal(absoluteAmount(entry)));
     }
-    if (entry.seq !== 1) continue;
-    add(said, `${projectId} ${startOfHour(entry.createdAt)} new_user count`, 1n);
-    add(said, `${projectId} ${startOfHour(entry.createdAt)} new_user amount`, 0n);
+    addMoved(said, `${projectId} ${startOfHour(entry.createdAt)}`, entry);
+    if (entry.seq === 1) addNewUser(said, `${projectId} ${startOfHour(entry.createdAt)}`);
   }
   for (const { key, value } of store.list({ prefix: ["sum"], limit: 100_000 })) {
     if (!value) continue;
@@ -89,6 +89,24 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
       () => `${name}: entries ${said.get(name)}, kept ${kept.get(name)}`,
     );
   }
+}
+
+function addNewUser(said: Map<string, bigint>, hour: string): void {
+  add(said, `${hour} new_user count`, 1n);
+  add(said, `${hour} new_user amount`, 0n);
+}
+
+/** Adds what the kind of an entry does not tell, by its reason and direction. */
+function addMoved(said: Map<string, bigint>, hour: string, entry: Entry): void {
+  const amount = fromDecimal(absoluteAmount(entry));
+  const direction = entry.delta === absoluteAmount(entry) && amount > 0n ? "credit" : "debit";
+  const reason = entryReason(entry);
+  const moved = movementsApart.find((each) =>
+    each.reason === reason && each.direction === direction
+  );
+  if (!moved) return;
+  add(said, `${hour} moved:${moved.name} count`, 1n);
+  add(said, `${hour} moved:${moved.name} amount`, amount);
 }
 
 /** A process that dies may leave a row behind what was spent; it is never ahead. */

@@ -111,3 +111,23 @@ Deno.test("revenue: a charge's reason is shown, belongs to its key, and is one o
   const [entry] = await world.activities("ada");
   assert.equal(entry?.reason, "correction");
 });
+
+Deno.test("revenue: what moves by other reasons is in no deposit, and a refund has a direction", async () => {
+  using world = await createWorld();
+  const deposit = async (amount: string, reason?: string): Promise<string> =>
+    (await money(world, "balance/deposit", { user: "ada", amount, ...(reason && { reason }) }))
+      .body.activityId;
+  const paid = await deposit("10");
+  await deposit("7", "opening");
+  await deposit("3", "goodwill");
+  await deposit("0.5", "correction");
+  await money(world, "refund", { user: "ada", activityId: paid, amount: "4" });
+  await refunded(world, "2");
+  const { totals } = await summaryOf(world);
+  const { deposits, takenBack, givenBack, movements } = totals;
+  assert.deepEqual([deposits, takenBack, givenBack], ["10", "4", "2"]);
+  const moved = Object.entries(movements).filter(([, amount]) => amount !== "0");
+  assert.deepEqual(Object.fromEntries(moved), {
+    ...{ opening: "7", goodwill: "3", correction_in: "0.5", reversal_out: "4" },
+  });
+});

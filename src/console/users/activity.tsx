@@ -84,7 +84,7 @@ export function activityPages(guard: ConsoleGuard, { deps }: ConsoleDeps): {
         // In the columns of what the balances changed by, and of the currency.
         total: (count: number) =>
           csvLine([
-            ...["total", `${count} rows`, null, null, null, null, null, null],
+            ...["total", `${count} rows`, null, null, null],
             ...[formatAmount(moved), currency],
           ]),
       };

@@ -1,3 +1,4 @@
+import { keptName } from "../../store/kept_name.ts";
 import { badRequest } from "../../base/errors.ts";
 import { keptKindOf } from "../../base/kept_kinds.ts";
 import { fromBytes, type Json, toBytes } from "../../base/json.ts";
@@ -24,7 +25,6 @@ import {
   keptByUserPrefix,
   keptIdKey,
   keptIdsPrefix,
-  keptName,
   keptTurnKey,
   keptTurnsPrefix,
 } from "../../store/keys.ts";

@@ -239,10 +239,10 @@ export const listActivitiesDoc: EndpointDoc = {
         "text/csv": {
           schema: z.string(),
           examples: {
-            page: "id,createdAt,kind,reason,actorType,actorId,user,amount,delta,currency," +
-              "balanceAfter,shortfall,idempotencyKey,model,metadata\r\n" +
-              `${activityId},2026-01-31T09:30:00.000Z,deposit,payment,key,` +
-              "key_01K9Z0C8Q4R7T2V5X8Z1B3D5F7,ada,12.5,12.5,usd,12.5,0,order-1042,,\r\n",
+            page: "id,createdAt,kind,user,amount,delta,currency,balanceAfter,shortfall," +
+              "idempotencyKey,model,reason,actorType,actorId,metadata\r\n" +
+              `${activityId},2026-01-31T09:30:00.000Z,deposit,ada,12.5,12.5,usd,12.5,0,` +
+              "order-1042,,payment,key,key_01K9Z0C8Q4R7T2V5X8Z1B3D5F7,\r\n",
           },
         },
       },
