@@ -48,10 +48,6 @@ const openai: Rows = [
     advice: "Conversations are not stored here. Send the earlier messages with each request.",
   },
   {
-    paths: ["responses/input_tokens"],
-    advice: "Tokens of a request are not counted here. The response says how many it used.",
-  },
-  {
     paths: ["responses/compact"],
     advice:
       "Requests are not compacted here. Leave older items out of the input, or summarize them.",

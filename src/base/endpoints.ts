@@ -13,6 +13,7 @@ export const endpoints = {
   chat: { name: "chat", path: "/chat/completions", ofDeployments: true },
   completions: { name: "completions", path: "/completions", ofDeployments: true },
   responses: { name: "responses", path: "/responses" },
+  responsesCount: { name: "responses", path: "/responses/input_tokens" },
   messages: { name: "messages", path: "/messages" },
   messagesCount: { name: "messages", path: "/messages/count_tokens" },
   embeddings: { name: "embeddings", path: "/embeddings", ofDeployments: true },

@@ -17,7 +17,8 @@ import { messagesCount } from "./messages/count_tokens.ts";
 import { messagesFormat } from "./messages/messages_format.ts";
 import { moderationsDoc } from "./moderations/api_doc.ts";
 import { moderationsFormat } from "./moderations/moderations_format.ts";
-import { responsesDoc } from "./responses/api_doc.ts";
+import { responsesCountDoc, responsesDoc } from "./responses/api_doc.ts";
+import { responsesCount } from "./responses/count_tokens.ts";
 import { responsesFormat } from "./responses/responses_format.ts";
 
 /** How each endpoint is served that calls models, in the order of the API document. */
@@ -26,6 +27,7 @@ export const servedEndpoints: Readonly<Record<EndpointName, ServedEndpoint>> = {
   completions: { format: completionsFormat, doc: completionsDoc },
   embeddings: { format: embeddingsFormat, doc: embeddingsDoc },
   responses: { format: responsesFormat, doc: responsesDoc },
+  responsesCount: { format: responsesCount, doc: responsesCountDoc },
   images: { format: imagesFormat, doc: imagesDoc },
   speech: { format: speechFormat, doc: speechDoc },
   transcriptions: { format: transcriptionsFormat, doc: transcriptionsDoc },

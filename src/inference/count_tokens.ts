@@ -17,12 +17,15 @@ import { LearnedFacts } from "../upstreams/learned.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 import { withModel } from "./admit/call_targets.ts";
 import type { TextFormat } from "./format.ts";
+import { withoutEmptyUsers } from "./without_empty_users.ts";
 import type { ModelRequest } from "./model_request.ts";
 import { passedHeaders } from "./ask/forward.ts";
 import { coverageOf, toolCallsHeld } from "./admit/priced_call.ts";
 import { countForHold, type CountingServices, mediaWork } from "./admit/prompt_counting.ts";
 import { boundMedia } from "./admit/prompt_size.ts";
 import { rateHeaders, rateLimitedError } from "./admit/rate_limiter.ts";
+import { resolveReferences } from "./kept/kept_responses.ts";
+import { loadTurns } from "./kept/kept_turns.ts";
 import { measureMedia } from "./admit/measure_media.ts";
 import type { InferenceServices } from "./services.ts";
 import { callerDisconnectedEarly } from "./caller_left.ts";
@@ -30,7 +33,10 @@ import { callerDisconnectedEarly } from "./caller_left.ts";
 /** The services that counting tokens for a caller needs. */
 type CountTokensServices =
   & CountingServices
-  & Pick<InferenceServices, "deps" | "auth" | "places" | "rateLimiter" | "prices" | "findTargets">;
+  & Pick<
+    InferenceServices,
+    "deps" | "auth" | "places" | "rateLimiter" | "prices" | "findTargets" | "texts"
+  >;
 
 /** An endpoint of a format that counts the tokens of a request. It calls no model, and is free. */
 export interface CountEndpoint extends ModelEndpoint {
@@ -70,10 +76,11 @@ export function createCountHandler(
         const pathUser = segment && reservedUsers
           ? { segment, reserved: reservedUsers }
           : undefined;
-        const user = endUserIfAny(caller, request, { path: pathUser }) ?? key.id;
-        const asked = await readAsked(services, endpoint, { incoming, caller });
-        const tokens = await countBy(asked) ??
-          await countOurselves(services, endpoint, { ...asked, user });
+        const read = await readAsked(services, endpoint, { incoming, caller });
+        const named = { body: read.input.user, path: pathUser };
+        const user = endUserIfAny(caller, request, named) ?? key.id;
+        const asked = await withReferences(services, endpoint, { ...read, user, incoming });
+        const tokens = await countBy(asked) ?? await countOurselves(services, endpoint, asked);
         const headers = { ...corsHeaders, ...rateHeaders([permit.rateLimits]) };
         return jsonResponse(200, endpoint.writeCount(tokens), requestId, headers);
       } finally {
@@ -93,6 +100,15 @@ interface AskedCount {
   request: Request;
 }
 
+/** Such a request with what it refers to. */
+interface CompleteCount extends AskedCount {
+  user: string;
+  /** The most tokens that references add to the prompt at the upstream. */
+  hiddenTokens: number;
+  /** The name of the upstream that keeps what it refers to; null for any. */
+  keptBy: string | null;
+}
+
 /** Throws 400, 403 and 404 as a call with this body would. */
 async function readAsked(
   { prices, findTargets, deps: { clock } }: CountTokensServices,
@@ -103,7 +119,7 @@ async function readAsked(
   const share = bodies.shareOf(key.id);
   const { value, bytes } = await inTime(readJsonBody(request, chatBodyBytesMax, share));
   const { unknownFields: unknown, allowedFields: allowed } = project;
-  const input = readRequest(value, { bytes, fields: { unknown, allowed } });
+  const input = readRequest(withoutEmptyUsers(value), { bytes, fields: { unknown, allowed } });
   requireActive(project);
   requireModel(key, input.model);
   const { targets: [target] } = await findTargets(project, input.model);
@@ -119,10 +135,28 @@ async function readAsked(
   return { input: fitted, terms, caller, request };
 }
 
+/** Adds what the request refers to. Throws 400 for what is not its user's own. */
+async function withReferences(
+  { deps, texts }: CountTokensServices,
+  { format: { kept } }: CountEndpoint,
+  { incoming: { request, bodies }, ...asked }: AskedCount & { user: string; incoming: Incoming },
+): Promise<CompleteCount> {
+  const { caller: { key, snapshot: { project } }, input, user } = asked;
+  const references = kept?.references(input) ?? [];
+  const { hiddenTokens, turns, upstream: keptBy } = await resolveReferences(
+    deps,
+    { project, user },
+    references,
+  );
+  if (!kept || !turns) return { ...asked, hiddenTokens, keptBy };
+  const reserve = (bytes: number) => bodies.add(request, key.id, bytes);
+  const loading = { kv: deps.kv, texts, projectId: project.id, reserve };
+  const whole = kept.withKept(input, await loadTurns(loading, turns));
+  return { ...asked, input: whole, hiddenTokens, keptBy };
+}
+
 /** Thrown where an upstream has no such endpoint. */
 const notServed = new Error("the upstream does not count tokens");
-/** The name of the fact that an upstream does not count. */
-const withoutCounting = "counts no tokens";
 
 /** Creates a function that counts by asking upstreams; null where one is known not to count. */
 function createUpstreamCounter(
@@ -130,6 +164,8 @@ function createUpstreamCounter(
   endpoint: CountEndpoint,
 ) {
   const { format, writeBody, readCount } = endpoint;
+  /** The name of the fact that an upstream does not count. */
+  const withoutCounting = `counts no tokens of ${format.name}`;
   const targets = [{ format: format.name, maxTokensFields: [] }];
 
   async function ask(upstream: Upstream, { input, request }: AskedCount, signal: AbortSignal) {
@@ -154,9 +190,10 @@ function createUpstreamCounter(
     return readCount(objectIn(bytes));
   }
 
-  return async (asked: AskedCount): Promise<number | null> => {
-    const { caller: { snapshot: { project } }, input, request } = asked;
-    const { targets: [target] } = await findTargets(project, input.model);
+  return async (asked: CompleteCount): Promise<number | null> => {
+    const { caller: { snapshot: { project } }, input, request, keptBy } = asked;
+    const { targets } = await findTargets(project, input.model);
+    const target = targets.find(({ upstream }) => upstream.name === keptBy) ?? targets[0];
     if (!target) throw noUpstream(deps.config);
     const { upstream, model } = target;
     const speaks = upstream.formats?.includes(format.name) ?? true;
@@ -203,7 +240,7 @@ function objectIn(bytes: Uint8Array): JsonObject {
 async function countOurselves(
   services: CountTokensServices,
   { format }: CountEndpoint,
-  { input, terms, caller, request, user }: AskedCount & { user: string },
+  { input, terms, caller, request, user, hiddenTokens }: CompleteCount,
 ): Promise<number> {
   const call = { format, input, caller, request, user };
   const { unpaidCounting } = services;
@@ -214,7 +251,7 @@ async function countOurselves(
   unpaidCounting.take(caller, mediaWork(media));
   const { tokens } = await countForHold(services, call, { media, most: Infinity });
   if (tokens === null) throw tooMuchCounted();
-  return tokens;
+  return tokens + hiddenTokens;
 }
 
 function tooMuchCounted(): ApiError {

@@ -20,6 +20,7 @@ import {
 import type { Upstream } from "../upstreams/upstream.ts";
 import { withModel } from "./admit/call_targets.ts";
 import type { RequestFormat } from "./format.ts";
+import { withoutEmptyUsers } from "./without_empty_users.ts";
 import type { FieldPolicy } from "./model_request.ts";
 import { rateHeaders, rateLimitedError, withRateHeaders } from "./admit/rate_limiter.ts";
 import { passedOn, requireObject } from "./ask/read_whole.ts";
@@ -89,7 +90,7 @@ async function readInput(
   const share = bodies.shareOf(key.id);
   const { value } = await inTime(readJsonBody(request, chatBodyBytesMax, share));
   const fields = { unknown: project.unknownFields, allowed: project.allowedFields };
-  const input = format.readRequest(value, fields);
+  const input = format.readRequest(withoutEmptyUsers(value), fields);
   requireActive(project);
   if (input.model !== null) requireModel(key, input.model);
   return input;

@@ -9,6 +9,7 @@ import { userLimitsOf } from "../projects/user_limits.ts";
 import { type Admission, admitCall } from "./admit/admit.ts";
 import { type InferenceCall, isTextCall, type ReadCall } from "./call.ts";
 import type { Format } from "./format.ts";
+import { withoutEmptyUsers } from "./without_empty_users.ts";
 import { awaitPrevious, idempotencyMark, type StoredResponse } from "./receive/idempotency.ts";
 import { withRateHeaders } from "./admit/rate_limiter.ts";
 import {
@@ -191,7 +192,7 @@ function readCall(
   const { project } = caller.snapshot;
   const { bytes, file = null } = body;
   const fields = { unknown: project.unknownFields, allowed: project.allowedFields };
-  const input = format.readRequest(body.value, { bytes, fields, file });
+  const input = format.readRequest(withoutEmptyUsers(body.value), { bytes, fields, file });
   const named = format.hasNoUserField ? {} : { body: input.user };
   const { about } = telemetry;
   about.model = input.model;

@@ -294,6 +294,7 @@ export const modelBodies: readonly (readonly [string, JsonObject])[] = [
   ["/responses", { ...carriedResponse, stream: true }],
   ["/responses", hostedResponse],
   ["/responses", { ...hostedResponse, stream: true }],
+  ["/responses/input_tokens", { ...common, input: "Hi" }],
   ["/messages", plainMessage],
   ["/messages", { ...plainMessage, stream: true }],
   ["/messages", message],

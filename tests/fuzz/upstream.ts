@@ -39,6 +39,7 @@ const wholes: Readonly<Record<string, Json>> = {
   },
   "/messages": { id: "m1", type: "message", role: "assistant", content, usage: messageUsage },
   "/messages/count_tokens": { input_tokens: 5 },
+  "/responses/input_tokens": { object: "response.input_tokens", input_tokens: 5 },
   "/images/generations": { created: 1, data: [{ b64_json: "AAAA" }], usage: messageUsage },
   "/moderations": { id: "mod", results: [{ flagged: false }] },
   "/audio/transcriptions": { text: "Hi", usage: { type: "duration", seconds: 1 } },

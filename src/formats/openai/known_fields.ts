@@ -169,7 +169,7 @@ export function requireKnown(
   { policy, at }: { policy: FieldPolicy; at: string },
 ): void {
   for (const name in value) {
-    if (known.has(name) || policy.allowed.includes(name)) continue;
+    if (known.has(name) || value[name] === null || policy.allowed.includes(name)) continue;
     throw badRequest(
       `${at}${name.slice(0, 64)}`,
       `'${name.slice(0, 64)}' is not passed on here. The project's setting 'allowedFields' opens ` +

@@ -1,8 +1,8 @@
-import type { ResponseDoc } from "../../base/endpoint_doc.ts";
-import { callHeaders } from "../../inference/api_doc.ts";
+import { type ResponseDoc, responseDocs } from "../../base/endpoint_doc.ts";
+import { callHeaders, freeCallHeaders } from "../../inference/api_doc.ts";
 import type { CallDoc } from "../../inference/served_endpoint.ts";
 import { responsesRequestSchema } from "./request.ts";
-import { responseEventSchema, responseSchema } from "./response_schema.ts";
+import { inputTokensSchema, responseEventSchema, responseSchema } from "./response_schema.ts";
 
 const link = "https://farebox.example/t/8Fk2QwZ1nXb7Lr4pV";
 const ask = { model: "gpt-4o-mini", input: "Hello", user: "ada" };
@@ -83,4 +83,16 @@ export const responsesDoc: CallDoc = {
     examples: { whole: ask, streamed: { ...ask, stream: true } },
   },
   answers: { 200: response },
+};
+
+const eight = { eight: { object: "response.input_tokens", input_tokens: 8 } };
+/** The document of `POST /v1/responses/input_tokens`. */
+export const responsesCountDoc: CallDoc = {
+  operationId: "createInputTokenCount",
+  summary: "Count input tokens",
+  description:
+    "Free. The upstream counts; where it does not, the count is our own, and an estimate. " +
+    "`previous_response_id` counts what came before, of the user's own responses.",
+  body: { schema: responsesRequestSchema, examples: { hello: ask } },
+  answers: { 200: responseDocs("The count.", inputTokensSchema, eight, freeCallHeaders) },
 };

@@ -42,3 +42,9 @@ export const responseEventSchema = z.looseObject({
   id: "ResponseEvent",
   description: "An event as OpenAI's. The last one has the response, with `usage` and its cost.",
 });
+
+/** The count of a request's tokens. */
+export const inputTokensSchema = z.object({
+  object: z.literal("response.input_tokens"),
+  input_tokens: count,
+}).meta({ id: "ResponseInputTokens" });

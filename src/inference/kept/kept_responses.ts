@@ -101,6 +101,7 @@ export interface RequestTurn {
   leastTokens(items: readonly Json[]): number;
 }
 
+/** How many items of one response can be referred to: each has rows in the write of its charge. */
 const itemsMax = 100;
 /**
  * Remembers, with the charge, that a response's ids belong to its user. Returns how many bytes are
@@ -337,7 +338,8 @@ function unknownReference(
     : badRequest(
       param,
       `Item with id '${shown}' not found.${setting} Items are not persisted when \`store\` is set ` +
-        "to false. Try again with `store` set to true, or send the item itself.",
+        "to false. Try again with `store` set to true, or send the item itself. Of one response, " +
+        `the first ${itemsMax} items are remembered.`,
     );
 }
 
