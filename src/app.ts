@@ -211,7 +211,7 @@ async function openServices(outside: OutsideDeps) {
     fleet,
     ...joinFleet(deps, { fleet, ...ledger, ...webhooks, refusalReports }),
     sessions: createSessions({ deps, auth, projectCache }),
-    targetHealth: createTargetHealth(deps),
+    ...openUpstreams(deps, secrets),
   };
 }
 
@@ -295,6 +295,10 @@ function openLedger(
   return { topUsers, queue, recorder, holds: createHolds(deps, queue) };
 }
 
+function openUpstreams(deps: Deps, secrets: Secrets) {
+  return { upstreams: createUpstreams(deps, secrets), targetHealth: createTargetHealth(deps) };
+}
+
 function openPricing(deps: Deps) {
   const catalogue = createCatalogue();
   const catalogueRefresh = createCatalogueRefresh(deps, catalogue);
@@ -303,9 +307,8 @@ function openPricing(deps: Deps) {
 }
 
 function openInference(services: Services) {
-  const { deps, secrets, fleet } = services;
+  const { deps, upstreams, fleet } = services;
   const { requestsMax, bodiesBytesMax } = deps.config;
-  const upstreams = createUpstreams(deps, secrets);
   const models = createModels({ deps, upstreams, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
   fleet.join("keys", rateLimiter.parts.taken);

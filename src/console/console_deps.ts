@@ -15,6 +15,7 @@ import type { ProjectAdmin, RevokeWithMade } from "../projects/admin.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { RefusedKeys } from "../projects/refused_keys.ts";
+import type { Upstreams } from "../upstreams/upstreams.ts";
 import type { TargetHealth } from "../upstreams/target_health.ts";
 import type { Dispatcher } from "../webhooks/delivery/dispatcher.ts";
 import type { Redelivery } from "../webhooks/delivery/redelivery.ts";
@@ -46,6 +47,7 @@ export interface ConsoleDeps {
   prices: Prices;
   catalogue: Pick<Catalogue, "date">;
   catalogueRefresh: Pick<CatalogueRefresh, "diff" | "refresh" | "last">;
+  upstreams: Pick<Upstreams, "findUpstreamNamed">;
   targetHealth: Pick<TargetHealth, "view">;
   fleet: Pick<Fleet, "join">;
   joins: Pick<WalletJoins, "ask" | "withdraw">;

@@ -8,6 +8,13 @@ const texts = {
     "This form was already submitted, and is processed only once. If the result is missing " +
     "here, open the page again and submit it again.",
   "saved": "Saved.",
+  "upstream-unused":
+    "Saved. Nothing changes yet: no route leads to this upstream. Add a route, or change the usual " +
+    "upstream instead.",
+  "upstream-key-removed":
+    "Saved, without a key: the stored one was for another host. Enter the new one.",
+  "upstream-changed": "Saved. Requests without a route go there from now on. Test it.",
+  "upstream-removed": "Removed. Requests without a route go to the server’s upstream from now on.",
   "unchanged": "Nothing was changed.",
   "deposited": "The deposit is recorded.",
   "refunded": "The refund is recorded.",

@@ -25,11 +25,13 @@ import { requestPage } from "./developers/request.tsx";
 import { requestPages } from "./developers/requests.tsx";
 import { routeForm } from "./settings/route_form.tsx";
 import { upstreamForm } from "./settings/upstream_form.tsx";
+import { upstreamTestPages } from "./settings/upstream_test.tsx";
 import { upstreamsPage } from "./settings/upstreams.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { eraseUserPages } from "./users/erase_user.tsx";
 import { settingPages } from "./settings/settings.tsx";
 import { signInRoutes } from "./sign_in/sign_in.tsx";
+import { usualUpstreamPages } from "./settings/usual_upstream.tsx";
 import { userPage } from "./users/user.tsx";
 import { userLimitPages } from "./users/user_limits.tsx";
 import { userPages } from "./users/users.tsx";
@@ -144,6 +146,8 @@ function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDe
   const limits = limitPages(guard, services);
   const upstream = namedFormPages(guard, services, upstreamForm);
   const route = namedFormPages(guard, services, routeForm);
+  const usual = usualUpstreamPages(guard, services);
+  const trial = upstreamTestPages(guard, services);
   const alerts = alertPages(guard, services);
   const messages = messagePages(guard, services);
   const settings = settingPages(guard, services);
@@ -155,6 +159,8 @@ function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDe
     [`${project}/pricing/catalogue`]: { GET: cataloguePage(guard, services) },
     [`${project}/upstreams`]: { GET: upstreamsPage(guard, services) },
     [`${project}/upstreams/one`]: { GET: upstream.show, POST: upstream.save },
+    [`${project}/upstreams/usual`]: { GET: usual.show, POST: usual.save },
+    [`${project}/upstreams/test`]: { GET: trial.show, POST: trial.send },
     [`${project}/upstreams/route`]: { GET: route.show, POST: route.save },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },
     [`${project}/alerts`]: { GET: alerts.show, POST: alerts.save },

@@ -66,6 +66,7 @@ export const auditActions = [
   "stripe.reconciled",
   "secrets.resealed",
   "catalogue.refreshed",
+  "upstream.tested",
   "alerts.tested",
   "alerts.confirmation_sent",
   "alerts.address_confirmed",

@@ -12,6 +12,9 @@ interface UpstreamQuestion {
   method: UpstreamRequest["method"];
   /** The path below the upstream's base URL, with the query. */
   path: string;
+  /** The model that it is for, where Azure has the path for each deployment. */
+  model?: string;
+  ofDeployments?: true;
   /** The body, as JSON text. */
   body?: string;
   /** Headers besides those of every request. */
@@ -27,7 +30,7 @@ interface UpstreamQuestion {
 export async function askUpstream(
   { clock, config }: Pick<Deps, "clock" | "config">,
   upstream: Upstream,
-  { method, path, body, headers, id }: UpstreamQuestion,
+  { method, path, model, ofDeployments, body, headers, id }: UpstreamQuestion,
 ): Promise<{ status: number; text: string }> {
   const { apiKey, request } = upstream;
   const stop = new AbortController();
@@ -39,7 +42,7 @@ export async function askUpstream(
   );
   try {
     const sent = await request({
-      url: endpointUrl(upstream, { path }, null),
+      url: endpointUrl(upstream, ofDeployments ? { path, ofDeployments } : { path }, model ?? null),
       method,
       headers: {
         ...upstreamHeaders(upstream),

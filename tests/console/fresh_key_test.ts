@@ -60,6 +60,11 @@ const asking: Readonly<Record<string, FilledIn>> = {
     page: upstream,
     fields: { url: "https://elsewhere.example/v1" },
   },
+  [`${project}/upstreams/usual`]: {
+    operator: true,
+    fields: { url: "https://elsewhere.example/v1" },
+  },
+  [`${project}/upstreams/test`]: { operator: true, fields: { model: "test-model" } },
   [`${project}/upstreams/route`]: {
     operator: true,
     fields: { model: "smart", targets: "main gpt-4o" },

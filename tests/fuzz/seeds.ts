@@ -148,7 +148,15 @@ async function formSeeds({ world, changed, ids, pages }: Place): Promise<Seed[]>
     const base = `/console/projects/${changed.projectId}`;
     const sections = [
       ...["", "/users", "/deposit", "/refund", "/keys", "/payments", "/pricing", "/upstreams/one"],
-      ...["/upstreams/route", "/limits", "/alerts", "/messages", "/settings", "/webhooks"],
+      ...[
+        "/upstreams/route",
+        "/upstreams/usual",
+        "/limits",
+        "/alerts",
+        "/messages",
+        "/settings",
+        "/webhooks",
+      ],
       ...["/users/limits", "/users/erase", "/requests", "/activity", "/audit", "/deliveries"],
       `/webhooks/${ids.subscriptionId}`,
     ].map((section) => base + section);

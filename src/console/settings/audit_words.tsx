@@ -108,6 +108,12 @@ const words: Readonly<Record<AuditActionName, Words>> = {
       {changed === 1 ? "1 price" : `${String(changed)} prices`} changed
     </>
   ),
+  "upstream.tested": ({ target, detail: { model } }, here) => (
+    <>
+      sent a test request for <bdi>{text(model)}</bdi> to{" "}
+      <a href={here("/upstreams")}>the upstream {target}</a>
+    </>
+  ),
   "alerts.tested": () => "sent a test e-mail to the addresses of alerts",
   "alerts.confirmation_sent": ({ detail: { email } }) => (
     <>
@@ -159,6 +165,7 @@ export const auditLabels: Readonly<Record<AuditActionName, string>> = {
   "stripe.reconciled": "Payments reconciled",
   "secrets.resealed": "Secrets encrypted again",
   "catalogue.refreshed": "List prices refreshed",
+  "upstream.tested": "Upstream tested",
   "alerts.tested": "Test e-mail sent",
   "alerts.confirmation_sent": "Confirmation sent again",
   "alerts.address_confirmed": "E-mail address confirmed",

@@ -4,6 +4,7 @@ import { ApiError, badRequest } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json.ts";
 import { changesByPatch } from "../../projects/merge_patch.ts";
 import type { Project } from "../../projects/schema.ts";
+import type { Flash } from "../flash.ts";
 import type { ConsoleDeps } from "../console_deps.ts";
 import { orShowFormAgain, submittedText } from "../submitted_fields.ts";
 import { FormError, FormField, FormSection, Hidden } from "../../pages/form_parts.tsx";
@@ -26,6 +27,8 @@ export interface NamedSetting {
   valuesOf(project: Project, known: string | null): FormValues;
   /** The part as a merge patch has it. Throws 400. */
   read(form: URLSearchParams): JsonObject;
+  /** What is said once a part is saved. */
+  saved(change: { before: Project; after: Project; name: string }): Flash;
   Fields(view: { project: Project; known: string | null; values: FormValues }): Child;
 }
 
@@ -60,8 +63,15 @@ export function namedFormPages(guard: ConsoleGuard, { admin }: ConsoleDeps, of: 
         }
         const part = form.get("action") === "remove" ? null : of.read(form);
         const patch = { [setting]: { [name]: part } };
-        await admin.update(project.id, (current) => changesByPatch(current, patch), session.by);
-        return go(here(section), "saved");
+        const after = await admin.update(
+          project.id,
+          (current) => changesByPatch(current, patch),
+          session.by,
+        );
+        return go(
+          here(section),
+          part === null ? "saved" : of.saved({ before: project, after, name }),
+        );
       };
       const values: FormValues = (name) => form.get(name) ?? "";
       return await orShowFormAgain(save, (problem) => page(visit, { known, values, problem }));
@@ -70,7 +80,7 @@ export function namedFormPages(guard: ConsoleGuard, { admin }: ConsoleDeps, of: 
 }
 
 /** Throws 403 for an owner: an upstream is asked from within the operator's network. */
-function requireOperatorOfUpstreams({ session }: ProjectVisit): void {
+export function requireOperatorOfUpstreams({ session }: ProjectVisit): void {
   if (session.projectId === null) return;
   throw new ApiError(403, { message: "Only the operator changes upstreams and routes." });
 }

@@ -27,6 +27,7 @@ export const routeForm: NamedSetting = {
   },
   valuesOf,
   read: readRoute,
+  saved: () => "saved",
   Fields: RouteFields,
 };
 

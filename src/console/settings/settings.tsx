@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { typedDecimal } from "../../base/money.ts";
 import type { Project } from "../../projects/schema.ts";
+import { urlOf } from "../../projects/upstream_schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "../guard.tsx";
 import { decimalText, integerText, orShowFormAgain, submittedText } from "../submitted_fields.ts";
 import {
@@ -334,7 +335,7 @@ function About({ project: { id, upstream, stripe, userSource, ownerUserId }, her
           [
             "Upstream",
             <a href={here("/upstreams")}>
-              {upstream === null ? "The default of this server" : upstream.url}
+              {upstream === null ? "The default of this server" : urlOf(upstream)}
             </a>,
           ],
           [

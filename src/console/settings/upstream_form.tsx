@@ -1,12 +1,14 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../../base/errors.ts";
-import type { Json, JsonObject } from "../../base/json.ts";
+import { type Json, type JsonObject, ownMember } from "../../base/json.ts";
 import { providers, upstreamFormats } from "../../projects/providers.ts";
 import type { Project } from "../../projects/schema.ts";
+import { isSameHost } from "../../projects/seal_settings.ts";
+import type { UpstreamSettings } from "../../projects/upstream_schema.ts";
 import { integerText, submittedText } from "../submitted_fields.ts";
-import { FormCheckbox, FormField, FormSection } from "../../pages/form_parts.tsx";
+import { FormCheckbox, FormField, FormSection, FormSelect } from "../../pages/form_parts.tsx";
 import { type FormValues, Lines, type NamedSetting } from "./named_form.tsx";
-import { upstreamsSection } from "./upstreams.tsx";
+import { routesTo, upstreamsSection } from "./upstreams.tsx";
 
 const timeouts = [
   ["connectMs", "Connect within, ms"],
@@ -27,11 +29,31 @@ export const upstreamForm: NamedSetting = {
   },
   valuesOf,
   read: readUpstream,
-  Fields: UpstreamFields,
+  saved: ({ before, after, name }) => {
+    if (losesKey(settingsOf(before, name), settingsOf(after, name))) return "upstream-key-removed";
+    return routesTo(after, name).length > 0 ? "saved" : "upstream-unused";
+  },
+  Fields: ({ project, known, values }) => (
+    <UpstreamFields stored={settingsOf(project, known)} values={values} />
+  ),
 };
 
-function valuesOf({ upstreams }: Project, known: string | null): FormValues {
-  const settings = known === null ? undefined : upstreams[known];
+function settingsOf({ upstreams }: Project, known: string | null): UpstreamSettings | null {
+  return known === null ? null : ownMember(upstreams, known) ?? null;
+}
+
+function valuesOf(project: Project, known: string | null): FormValues {
+  return upstreamValues(settingsOf(project, known));
+}
+
+/** Whether an upstream has lost its key because it has moved to another host. */
+export function losesKey(before: UpstreamSettings | null, after: UpstreamSettings | null): boolean {
+  if (!before?.apiKey || !after || after.apiKey) return false;
+  return !isSameHost(before, after);
+}
+
+/** What the fields of an upstream show; with null, of a new one. */
+export function upstreamValues(settings: UpstreamSettings | null): FormValues {
   if (!settings) return () => "";
   const { url = "", provider = "", apiVersion = "", models, headers = {}, formats } = settings;
   const values: Record<string, string> = {
@@ -47,8 +69,8 @@ function valuesOf({ upstreams }: Project, known: string | null): FormValues {
   return (name) => values[name] ?? "";
 }
 
-/** The settings as a merge patch has them: null for what is empty. */
-function readUpstream(form: URLSearchParams): JsonObject {
+/** The settings as a merge patch has them: null for what is empty. Throws 400. */
+export function readUpstream(form: URLSearchParams): JsonObject {
   const text = (name: string) => submittedText(form, name);
   const models = text("models");
   const formats = upstreamFormats.filter((format) => form.has(format));
@@ -81,8 +103,13 @@ function headersIn(text: string): Record<string, string> {
   }));
 }
 
-function UpstreamFields({ project, known, values }: Parameters<NamedSetting["Fields"]>[0]) {
-  const hasKey = known !== null && project.upstreams[known]?.apiKey;
+/** The fields of an upstream; the usual one serves all models, and is not asked which. */
+export function UpstreamFields({ stored, values, isUsual = false }: {
+  stored: UpstreamSettings | null;
+  values: FormValues;
+  isUsual?: boolean;
+}) {
+  const hasKey = Boolean(stored?.apiKey);
   return (
     <>
       <FormSection
@@ -101,11 +128,13 @@ function UpstreamFields({ project, known, values }: Parameters<NamedSetting["Fie
           name="apiKey"
           label="API key"
           type="password"
-          hint={hasKey ? "Empty to keep the stored key." : "Stored encrypted, and never shown."}
+          hint={hasKey
+            ? "Empty to keep the stored key. It is removed when the URL moves to another host."
+            : "Stored encrypted, and never shown."}
         />
         {hasKey ? <FormCheckbox name="removeKey" label="Remove the stored key" on={false} /> : null}
       </FormSection>
-      <Details values={values} />
+      <Details values={values} isUsual={isUsual} />
     </>
   );
 }
@@ -126,7 +155,7 @@ function Provider({ value }: { value: string }) {
   );
 }
 
-function Details({ values }: { values: FormValues }) {
+function Details({ values, isUsual }: { values: FormValues; isUsual: boolean }) {
   return (
     <>
       <FormSection title="Formats" says="None: the provider’s. Requests in others are translated.">
@@ -147,11 +176,23 @@ function Details({ values }: { values: FormValues }) {
         </div>
       </FormSection>
       <FormSection title="More" says="Optional.">
-        <Lines
-          name="models"
-          label="Models"
-          value={values("models")}
-          hint="One per line. gpt-* allows all that begin with gpt-. “upstream”: those that it lists. Empty: any."
+        {isUsual ? null : (
+          <Lines
+            name="models"
+            label="Models"
+            value={values("models")}
+            hint="One per line. gpt-* allows all that begin with gpt-. “upstream”: those that it lists. Empty: any."
+          />
+        )}
+        <FormSelect
+          name="onAbort"
+          label="When a caller disconnects"
+          value={values("onAbort")}
+          options={[
+            ["", "As usual"],
+            ["estimate", "End the stream, and estimate what it cost"],
+            ["drain", "Read the stream to its end"],
+          ]}
         />
         <Lines
           name="headers"

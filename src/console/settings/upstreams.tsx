@@ -18,7 +18,8 @@ export function upstreamsPage(guard: ConsoleGuard, { deps, targetHealth }: Conso
   return guard.project(async (visit) => {
     const to = deps.clock.now() + 1;
     const { targets } = await readSummary(deps.kv, visit.project.id, { from: to - dayMs, to });
-    const view = { visit, targets, health: targetHealth.view() };
+    const serverUrl = deps.config.upstream?.url ?? null;
+    const view = { visit, targets, health: targetHealth.view(), serverUrl };
     return visit.page("Upstreams", <UpstreamsView {...view} />, { section: upstreamsSection });
   });
 }
@@ -27,6 +28,8 @@ interface Shown {
   visit: ProjectVisit;
   targets: readonly TargetTotals[];
   health: readonly TargetView[];
+  /** The URL of the server's own upstream; null where it has none. */
+  serverUrl: string | null;
 }
 
 function UpstreamsView(shown: Shown) {
@@ -46,7 +49,8 @@ function UpstreamsView(shown: Shown) {
         A route decides which upstream serves a model, and which one is next when it fails.
         {isOperator ? null : " Only the operator of this instance can change them."}
       </p>
-      <Named project={project} link={linkTo(shown.visit, "/one?name=")} />
+      <Usual {...shown} isOperator={isOperator} />
+      <Named visit={shown.visit} isOperator={isOperator} />
       {form("/one", "Add an upstream")}
       <Routes project={project} link={linkTo(shown.visit, "/route?model=")} />
       {form("/route", "Add a route")}
@@ -64,22 +68,86 @@ function linkTo({ session, here }: ProjectVisit, path: string): Link {
       : name;
 }
 
-function Named({ project, link }: { project: Project; link: Link }) {
+interface UpstreamsShown {
+  visit: ProjectVisit;
+  isOperator: boolean;
+}
+
+/** Where models without a route go: the project's own upstream, else that of the server. */
+function Usual({ visit: { project, here }, isOperator, serverUrl }: UpstreamsShown & {
+  serverUrl: Shown["serverUrl"];
+}) {
+  const { upstream } = project;
+  const forward = Object.hasOwn(project.routes, "*") ? "none: the route * has them" : "usual";
+  return (
+    <>
+      <h2>The usual upstream</h2>
+      <Table
+        caption="Where models without a route go"
+        columns={["Upstream", "URL", "Provider", "Key", "Models without a route", "Actions"]}
+        rows={[[
+          upstream !== null ? "of this project" : serverUrl === null ? "none" : "of this server",
+          upstream !== null
+            ? <code>{urlOf(upstream)}</code>
+            : isOperator && serverUrl !== null
+            ? <code>{serverUrl}</code>
+            : "",
+          upstream?.provider ?? "",
+          upstream === null ? "" : <KeyState of={upstream} />,
+          forward === "usual" ? "all" : forward,
+          isOperator
+            ? (
+              <>
+                <a href={here(`${upstreamsSection}/usual`)}>Change</a>{" "}
+                <a href={here(`${upstreamsSection}/test`)}>Test</a>
+              </>
+            )
+            : "",
+        ]]}
+        empty=""
+      />
+    </>
+  );
+}
+
+function KeyState({ of: { apiKey } }: { of: UpstreamSettings }) {
+  return apiKey ? <>set</> : <span class="muted">none</span>;
+}
+
+/** The models whose routes lead to a named upstream. */
+export function routesTo({ routes }: Project, name: string): string[] {
+  return Object.entries(routes)
+    .filter(([, { targets }]) => targets.some(({ upstream }) => upstream === name))
+    .map(([model]) => model);
+}
+
+function RoutesTo({ project, name }: { project: Project; name: string }) {
+  const models = routesTo(project, name);
+  return models.length > 0
+    ? <span class="wrap">{models.join(", ")}</span>
+    : <Badge tone="late">none: it is not used</Badge>;
+}
+
+function Named({ visit, isOperator }: UpstreamsShown) {
+  const { project, here } = visit;
+  const link = linkTo(visit, "/one?name=");
   const upstreams = Object.entries(project.upstreams);
   return (
     <>
-      <h2>Upstreams</h2>
+      <h2>More upstreams</h2>
       <Table
-        caption="Upstreams of this project"
-        columns={["Name", "URL", "Provider", "Key", "Models"]}
+        caption="They serve only what a route leads to them"
+        columns={["Name", "URL", "Provider", "Key", "Models", "Routes", "Actions"]}
         rows={upstreams.map(([name, settings]) => [
           link(name),
           <code>{urlOf(settings)}</code>,
           settings.provider ?? "",
-          settings.apiKey ? "set" : <span class="muted">none</span>,
+          <KeyState of={settings} />,
           modelsOf(settings),
+          <RoutesTo project={project} name={name} />,
+          isOperator ? <a href={here(`${upstreamsSection}/test?name=${name}`)}>Test</a> : "",
         ])}
-        empty="None yet: all models go to the usual upstream."
+        empty="None."
       />
     </>
   );
