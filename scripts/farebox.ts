@@ -24,6 +24,7 @@ import { addUpstreams } from "./farebox/upstreams.ts";
 import { addUsers } from "./farebox/users.ts";
 import { addVerify } from "./farebox/verify.ts";
 import { addWallets } from "./farebox/wallets.ts";
+import { addWatch } from "./farebox/watch.ts";
 import { addWebhooks } from "./farebox/webhooks.ts";
 
 /** Adds a group of commands. `open` returns their context, once the options are parsed. */
@@ -40,6 +41,7 @@ const groups: readonly AddCommands[] = [
   addExport,
   addImport,
   addStatement,
+  addWatch,
   addArchive,
   addBackup,
   addRestore,

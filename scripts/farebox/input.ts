@@ -45,19 +45,28 @@ export async function readSecretFile(path: string, option: string): Promise<stri
 }
 
 /**
- * Reads the settings of a project or an upstream from `--settings`, as `readJsonOption` does.
- * Throws for a secret among the arguments.
+ * Reads the settings of a project, an upstream or a webhook from `--settings`, as `readJsonOption`
+ * does. Throws for a secret among the arguments; `more` names settings that hold one beside those
+ * that do so anywhere.
  */
 export async function readSettingsOption(
   text: string | undefined,
+  more: readonly string[] = [],
 ): Promise<Record<string, unknown>> {
   const settings = await readJsonOption(text, "--settings");
-  const name = text === "-" ? undefined : secretIn(settings);
+  const name = text === "-"
+    ? undefined
+    : secretIn(settings) ?? more.find((each) => Object.hasOwn(settings, each));
   if (name === undefined) return settings;
   throw usage(
     `--settings has a secret, '${name}', which other users of this machine can read. ` +
       "Use --settings - < FILE",
   );
+}
+
+/** Adds a value to an option that may be repeated. */
+export function alsoNamed(value: string, before: string[] = []): string[] {
+  return [...before, value];
 }
 
 /** The name of a setting that has a secret as text, at any depth. */

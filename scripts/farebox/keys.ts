@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Context } from "./context.ts";
+import { alsoNamed } from "./input.ts";
 import { projectPath } from "./paths.ts";
 import { formatFields } from "./table.ts";
 
@@ -65,9 +66,4 @@ export function addKeys(program: Command, open: () => Context): void {
       const more = made ? ` With it ended: ${ended.join(", ") || "nothing"}.` : "";
       print(revoked, () => `${revoked.id} was revoked at ${revoked.revokedAt}.${more}`);
     });
-}
-
-/** Adds a value to an option that may be repeated. */
-function alsoNamed(value: string, before: string[] = []): string[] {
-  return [...before, value];
 }

@@ -26,8 +26,9 @@ export function addProjects(program: Command, open: () => Context): void {
     "show a project with all its settings",
   )
     .action(async (id: string) => {
-      const context = open();
-      printProject(context, (await context.api.json(projectPath(id))).project);
+      const { api, print } = open();
+      const { project } = await api.json(projectPath(id));
+      print(project, () => formatFields(project));
     });
   settable(
     projects.command("create").description("create a project; its keys are shown only once"),
@@ -59,8 +60,16 @@ async function bodyOf({ name, owner, currency, mode, settings }: Settings): Prom
   return { ...await readSettingsOption(settings), ...Object.fromEntries(given) };
 }
 
-function printProject({ print }: Context, project: Body, more: Body = {}): void {
-  print({ ...project, ...more }, () => formatFields({ ...project, ...more }));
+/** Prints what tells a project from others, and the settings that were just `given`. */
+function printChanged(
+  { print, note, isJson }: Context,
+  project: Body,
+  { given, keys = {} }: { given: Body; keys?: Body },
+): void {
+  const names = new Set(["id", "name", "currency", "mode", ...Object.keys(given)]);
+  const shown = [...names].map((name) => [name, project[name]]);
+  print({ ...project, ...keys }, () => formatFields({ ...keys, ...Object.fromEntries(shown) }));
+  if (!isJson) note(`All settings: deno task farebox projects get ${project.id}`);
 }
 
 function list(context: Context, options: ListOptions): Promise<void> {
@@ -82,7 +91,7 @@ async function create(context: Context, options: Settings): Promise<void> {
   const body = await bodyOf(options);
   if (body.name === undefined) throw usage("A project needs a --name.");
   const { project, apiKey, ownerKey } = await context.api.json(all, { body });
-  printProject(context, project, { apiKey, ownerKey });
+  printChanged(context, project, { given: body, keys: { apiKey, ownerKey } });
   context.note("The keys are shown only once: store them now. The owner key opens the console.");
   const [model = "gpt-4o-mini"] = Object.keys(project.pricing.models);
   if (!(model in project.pricing.models) && !project.pricing.catalogue) {
@@ -98,7 +107,7 @@ async function update(context: Context, id: string, options: Settings): Promise<
     throw usage("Nothing to change. Use --name, --owner or --settings.");
   }
   const { project } = await context.api.json(projectPath(id), { method: "PATCH", body });
-  printProject(context, project);
+  printChanged(context, project, { given: body });
 }
 
 async function archive(context: Context, id: string): Promise<void> {

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { Body } from "./api.ts";
 import type { Context } from "./context.ts";
 import { Refusal, refused, usage } from "./failure.ts";
+import { readSecret } from "./input.ts";
 import { projectPath } from "./paths.ts";
 
 const notes = `
@@ -12,6 +13,10 @@ for longer than Stripe repeats its events, or after a backup was restored. Then 
 refunds and disputes of that time, of which Stripe keeps 30 days. Nothing is booked twice. A bank
 payment may arrive two weeks after its session was created: choose an earlier time where they are
 accepted. Without PROJECT: all projects with Stripe keys, and this server's own account.`;
+
+const connectNotes = `
+Creates the webhook at Stripe, and stores its signing secret with the key, both encrypted. Repeat it
+to replace the key: the project's former webhook at that account is removed.`;
 
 /** A page is up to a hundred payments, and a call of Stripe. */
 const timeoutMs = 120_000;
@@ -28,6 +33,11 @@ interface Totals {
 /** `farebox stripe …` */
 export function addStripe(program: Command, open: () => Context): void {
   const stripe = program.command("stripe").description("payments at Stripe");
+  stripe.command("connect <project>")
+    .description("take a project's payments at its owner's Stripe account, by the secret key alone")
+    .requiredOption("--key", "read the key from standard input, such as a file: --key < FILE")
+    .addHelpText("after", connectNotes)
+    .action((project: string) => connect(open(), project));
   stripe.command("reconcile [project]")
     .description("book paid sessions that the webhook missed")
     .requiredOption("--since <time>", "a date or an ISO 8601 time, such as 2026-01-31")
@@ -35,6 +45,13 @@ export function addStripe(program: Command, open: () => Context): void {
     .action((project: string | undefined, { since }: { since: string }) =>
       reconcile(open(), project, readTime(since))
     );
+}
+
+async function connect({ api, print }: Context, project: string): Promise<void> {
+  const secretKey = await readSecret("--key");
+  const path = `${projectPath(project)}/stripe/connect`;
+  const made = await api.json(path, { body: { secretKey }, timeoutMs });
+  print(made, () => `Stripe is connected, and reports payments to ${made.webhookUrl}`);
 }
 
 async function reconcile(

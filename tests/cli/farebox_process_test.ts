@@ -69,6 +69,24 @@ Deno.test("farebox: projects and keys are created, listed, changed and ended", a
   assert.equal((await json("projects", "archive", id, "--yes")).status, "archived");
 });
 
+Deno.test("farebox: a new project's keys come first, and of its settings only the given ones", async () => {
+  await using office = await openOffice();
+  const { run } = office;
+  const settings = '{"pricing":{"requestFee":"0.01"}}';
+  const made = await run(["projects", "create", "--name", "Shop", "--settings", settings]);
+  const names = linesOf(made.printed).map((line) => line.split(" ")[0]);
+  const usual = ["id", "name", "currency", "mode"];
+  assert.deepEqual(names, ["apiKey", "ownerKey", ...usual, "pricing"], made.complaint);
+  const id = /^id +(\S+)$/m.exec(made.printed)?.[1] ?? assert.fail();
+  assert.match(made.complaint, new RegExp(`^All settings: .* projects get ${id}$`, "m"));
+  const updated = await run(["projects", "update", id, "--owner", "ada"]);
+  assert.deepEqual(linesOf(updated.printed).map((line) => line.split(" ")[0]), [
+    ...usual,
+    "ownerUserId",
+  ]);
+  assert.ok(linesOf((await run(["projects", "get", id])).printed).length > 20);
+});
+
 Deno.test("farebox: upstreams and routes are set, listed and removed; keys are never shown", async () => {
   await using office = await openOffice();
   const { run, json } = office;

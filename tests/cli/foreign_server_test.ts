@@ -31,6 +31,9 @@ function commandsBelow(command: Command, words: string[] = []): [string[], Comma
   return command.commands.flatMap((one) => commandsBelow(one, [...words, one.name()]));
 }
 
+/** Reads a secret from standard input before its first call, so that it runs as a process. */
+const withInput = "stripe connect";
+
 const withoutService = ["restore", "copy", "archive verify", "archive erase"];
 
 /** Arguments with which a command gets as far as its first call. */
@@ -84,7 +87,7 @@ for (const [what, answer] of foreign) {
     Deno.env.set("ADMIN_KEY", ADMIN_KEY);
     try {
       const all = commandsBelow(createProgram())
-        .filter(([words]) => !withoutService.includes(words.join(" ")));
+        .filter(([words]) => ![...withoutService, withInput].includes(words.join(" ")));
       assert.ok(all.length > 30, `${all.length}`);
       for (const [words, command] of all) {
         const isLines = words[0] === "import";
@@ -102,6 +105,15 @@ for (const [what, answer] of foreign) {
     }
   });
 }
+
+Deno.test("foreign server: a secret from standard input is not sent to it either", async () => {
+  await using folder = await makeFolder();
+  await using server = startForeign(() => Response.json({ status: "ok" }));
+  const args = [...withInput.split(" "), "pw_1", "--key"];
+  const ran = await runFarebox(args, { folder: folder.path, url: server.url, input: "sk_live_x" });
+  assert.equal(ran.code, 3, ran.complaint);
+  assert.deepEqual(server.seen.map(({ request }) => request), ["GET /healthz"]);
+});
 
 Deno.test("foreign server: no command follows a redirect with its key", async () => {
   await using other = startForeign(() => Response.json({ status: "ok", service: "farebox" }));

@@ -29,7 +29,10 @@ Deno.test("farebox: webhooks listen prints what arrives, and ends its subscripti
   const output = listening.stdout.pipeThrough(new TextDecoderStream()).getReader();
   await farebox.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "5" } });
   const { value: line = "" } = await output.read();
-  assert.match(line, /^\d\d:\d\d:\d\d {2}balance\.deposit\.created +ada {2}5 {2}\(evt_\w+\)\n$/);
+  assert.match(
+    line,
+    /^\d\d:\d\d:\d\d {2}balance\.deposit\.created +ada {2}5 {2}payment {2}\(evt_\w+\)\n$/,
+  );
   listening.kill("SIGINT");
   for (let part = await errors.read(); !part.done; part = await errors.read()) said += part.value;
   assert.match(said, /The subscription and its key are removed\./);
