@@ -4,6 +4,7 @@ import { parseWith, readQuery } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { readArchived } from "../ledger/archived.ts";
+import { byOperator, recordAction } from "../projects/audit.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Project } from "../projects/schema.ts";
@@ -20,8 +21,9 @@ interface StatementDeps {
 
 /** The operator's statements of a project, summed from all entries when they are asked for. */
 export function statementRoutes(
-  { deps: { kv, clock }, adminGuard, projectCache }: StatementDeps,
+  { deps, adminGuard, projectCache }: StatementDeps,
 ): { statement: Handler; balances: Handler } {
+  const { kv, clock } = deps;
   const projectOf = async ({ param }: Incoming): Promise<Project> =>
     (await projectCache.refresh(checkId(param("projectId"), "project"))).project;
 
@@ -30,6 +32,17 @@ export function statementRoutes(
     if (archived === null || archived.before <= from) return;
     const until = new Date(archived.before).toISOString();
     throw badRequest("from", `Entries before ${until} are archived: 'from' must be later.`);
+  }
+
+  /** Reads of all users are in the audit trail, as exports are. */
+  async function recordRead(
+    { id }: Project,
+    { address }: Incoming,
+    { what, ...detail }: { what: string; group?: string; format: string },
+  ): Promise<void> {
+    const by = byOperator("api", address());
+    const about = { target: what, detail: { project: id, ...detail } };
+    await recordAction(deps, id, { by, action: "data.exported", ...about });
   }
 
   return {
@@ -42,6 +55,7 @@ export function statementRoutes(
       const period = readSpan(query, clock.now());
       await requireWhole(project, period.from);
       const statement = await readStatement(kv, project, { ...period, group });
+      await recordRead(project, incoming, { what: "statement", group, format });
       return format === "csv"
         ? csvResponse(statementToCsv(statement), incoming)
         : jsonResponse(200, viewStatement(statement), incoming.requestId, notStored);
@@ -56,6 +70,7 @@ export function statementRoutes(
       const instant = at === undefined ? clock.now() + 1 : readInstant("at", at, tz);
       await requireWhole(project, instant);
       const { balances, total } = await readBalancesAt(kv, project, instant);
+      await recordRead(project, incoming, { what: "balances", format });
       if (format === "csv") return csvResponse(balancesToCsv(balances, total), incoming);
       const { currency } = project;
       const body = { currency, at: new Date(instant).toISOString(), balances, total };

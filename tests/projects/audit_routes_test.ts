@@ -53,6 +53,8 @@ const auditedRequests: Readonly<Record<string, AuditedRequest>> = {
     },
   },
   [`GET ${project}/export`]: { action: "data.exported", query: "?what=users&format=csv" },
+  [`GET ${project}/statement`]: { action: "data.exported" },
+  [`GET ${project}/balances`]: { action: "data.exported" },
   [`POST ${user}/deposit`]: { action: "deposit", body: { amount: "1" } },
   [`POST ${user}/charge`]: { action: "charge", body: { amount: "1" } },
   [`POST ${user}/refund`]: { action: "refund", body: { activityId: ":activityId" } },

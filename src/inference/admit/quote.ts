@@ -73,13 +73,20 @@ function wantedOutput(request: ModelRequest, terms: ModelTerms): WantedOutput {
   // No field tells the upstream.
   if (request.outputTokens !== undefined) return { tokens: request.outputTokens, limitedBy: null };
   const room = thinkingRoom(request);
-  const asked = request.maxTokens ?? Math.max(terms.usualOutputTokens, room);
+  const asked = request.maxTokens ?? Math.max(usualOutput(terms), room);
   const ofOwner = Math.max(terms.maxOutputTokens, room);
   const ofModel = Math.max(terms.modelOutputTokens, room);
   if (asked <= ofOwner && asked <= ofModel) return { tokens: asked, limitedBy: null };
   return ofOwner <= ofModel
     ? { tokens: ofOwner, limitedBy: "project" }
     : { tokens: ofModel, limitedBy: "model" };
+}
+
+/** The bound where the caller asks for none: a longer one of the owner's, up to the model's. */
+function usualOutput(terms: ModelTerms): number {
+  const { maxOutputTokens, modelOutputTokens, usualOutputTokens } = terms;
+  const ofOwner = Number.isFinite(maxOutputTokens) ? maxOutputTokens : 0;
+  return Math.min(Math.max(usualOutputTokens, ofOwner), modelOutputTokens);
 }
 
 /** The fewest affordable output tokens, at most `wanted`, for which a call is started. */
