@@ -90,8 +90,6 @@ const others = [
   `GET ${project}/requests`,
   `GET ${project}/subscriptions`,
   `GET ${project}/summary`,
-  `GET ${project}/statement`,
-  `GET ${project}/balances`,
   `GET ${project}/users`,
   `GET ${user}`,
   `GET ${user}/activities`,
