@@ -213,7 +213,7 @@ Deno.test("log: the path of an unknown route shows known words and ids, and no u
     ["/v1/user/ada/balance", "/v1/user/[other]/balance"],
     ["/v1/users/user_123", "/v1/users/[other]"],
     [
-      "/v1/admin/projects/pw_x/users/a%40b.c/erase",
+      "/v1/admin/projects/pw_x/users/a%40b.c/expunge",
       "/v1/admin/projects/[other]/users/[user]/[other]",
     ],
     [`/v1/webhooks/subscriptions/${id}/pause`, `/v1/webhooks/subscriptions/${id}/[other]`],
